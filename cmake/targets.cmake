@@ -193,8 +193,10 @@ endfunction()
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
 #             [LOCK name] [APART b.cc ...]): one doctest executable, registered with ctest. The
 # main function comes from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test
-# --long`. Of tests with the same LOCK one runs at a time: `containers` of those that run containers
-# without a cluster, `clusters` of those with one.
+# --long`. Of tests with the same LOCK one runs at a time; tests/e2e/CMakeLists.txt lists the locks.
+# A test without a lock computes, and takes a whole core; one with a lock waits for the most part
+# and takes a third of a core (GANTRY_CORE: `./dev test` gives ctest three places for each core).
+set(GANTRY_CORE 3)
 function(gantry_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SOURCES;LIBS;LABELS;APART" ${ARGN})
   if(NOT arg_LABELS)
@@ -216,7 +218,10 @@ function(gantry_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           RESOURCE_LOCK "${arg_LOCK}")
-  if(arg_LOCK STREQUAL "clusters")  # the longest chain of tests begins first
+  if(NOT arg_LOCK)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${GANTRY_CORE})
+  endif()
+  if(arg_LOCK MATCHES "clusters")  # the longest chains of tests begin first
     set_tests_properties(${name} PROPERTIES COST 2000)
   elseif(arg_LOCK STREQUAL "containers")
     set_tests_properties(${name} PROPERTIES COST 1500)
