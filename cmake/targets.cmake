@@ -210,10 +210,6 @@ function(gantry_test name)
   gantry_pch(${name})
   gantry_use_shared_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} gantry_doctest_main)
-  target_compile_definitions(${name} PRIVATE GANTRY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  if(NOT arg_LABELS STREQUAL "unit")  # unit tests need no programs, and share objects in ccache
-    target_compile_definitions(${name} PRIVATE GANTRY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}

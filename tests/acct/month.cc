@@ -18,6 +18,7 @@
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "tests/places.h"
 
 namespace gantry::test {
 
@@ -82,7 +83,7 @@ nodes: t1,m1
 }  // namespace
 
 std::string read_source(const std::string& name) {
-  std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/tests/acct/" + name);
+  std::ifstream in(source_dir() + "/tests/acct/" + name);
   std::ostringstream text;
   text << in.rdbuf();
   REQUIRE_MESSAGE(!text.str().empty(), name);

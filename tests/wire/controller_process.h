@@ -1,4 +1,4 @@
-// Runs a real gantry-ctld on loopback as a process of the test. Needs GANTRY_BIN_DIR.
+// Runs a real gantry-ctld on loopback as a process of the test.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,6 +24,7 @@
 #include "common/net/keys.h"
 #include "common/proto/messages.h"
 #include "common/time/time.h"
+#include "tests/places.h"
 
 namespace gantry::test {
 
@@ -87,7 +88,7 @@ class Controller {
       const int log = ::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT, 0600);
       ::dup2(log, 1);
       ::dup2(log, 2);
-      ::execl(GANTRY_BIN_DIR "/gantry-ctld", "gantry-ctld", "--config",
+      ::execl((program_dir() + "/gantry-ctld").c_str(), "gantry-ctld", "--config",
               (directory_ + "/gantry.yaml").c_str(), nullptr);
       ::_exit(127);
     }
