@@ -12,8 +12,10 @@ endfunction()
 
 # gantry_make_pch(VARIABLE flag ...): sets VARIABLE to the precompiled header for these flags beside
 # the common ones. It is made here, at configure time, once per compiler and set of flags, and lies
-# in build/.pch: all build folders share it, and so ccache shares objects between them. A compiler
-# that cannot use it reads the plain header beside it.
+# in build/.pch: all build folders share it, and so ccache shares objects between them. In another
+# clone its bytes differ, but not what it declares: ccache reads the hash of that beside it
+# (pch.h.gch.sum, CCACHE_PCH_EXTSUM), and so clones share objects as well. A compiler that cannot
+# use it reads the plain header beside it.
 function(gantry_make_pch variable)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pch.h)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
@@ -27,7 +29,7 @@ function(gantry_make_pch variable)
   if(NOT EXISTS ${folder}/pch.h)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/pch.h ${folder}/pch.h COPYONLY)
   endif()
-  if(EXISTS ${folder}/pch.h.gch OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(EXISTS ${folder}/pch.h.gch.sum OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   message(STATUS "Precompiling cmake/pch.h")
@@ -38,9 +40,15 @@ function(gantry_make_pch variable)
     RESULT_VARIABLE failed)
   if(failed)
     message(WARNING "cmake/pch.h could not be precompiled; the build will be slower")
-  else()
-    file(RENAME ${folder}/${suffix}.tmp ${folder}/pch.h.gch)
+    return()
   endif()
+  execute_process(
+    COMMAND ${CMAKE_CXX_COMPILER} ${args} -E -P -dD -x c++-header ${folder}/pch.h
+    OUTPUT_FILE ${folder}/${suffix}.text)
+  file(SHA256 ${folder}/${suffix}.text sum)
+  file(REMOVE ${folder}/${suffix}.text)
+  file(RENAME ${folder}/${suffix}.tmp ${folder}/pch.h.gch)
+  file(WRITE ${folder}/pch.h.gch.sum ${sum})
 endfunction()
 gantry_make_pch(GANTRY_PCH)
 if(GANTRY_QUICK_FLAGS)

@@ -1,3 +1,4 @@
+// The paths of the sources and of the built programs, which no other object of a test contains.
 #include "tests/places.h"
 
 namespace gantry {
