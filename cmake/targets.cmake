@@ -199,14 +199,14 @@ function(gantry_program name)
 endfunction()
 
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
-#             [LOCK name] [APART b.cc ...]): one doctest executable, registered with ctest. The
+#             [LOCK name] [WAITS] [APART b.cc ...]): one doctest executable for ctest. The
 # main function comes from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test
 # --long`. Of tests with the same LOCK one runs at a time; tests/e2e/CMakeLists.txt lists the locks.
-# A test without a lock computes, and takes a whole core; one with a lock waits for the most part
-# and takes a third of a core (GANTRY_CORE: `./dev test` gives ctest three places for each core).
-set(GANTRY_CORE 3)
+# `./dev test` gives ctest three places for each core. A test without a lock computes, and takes
+# two of them (GANTRY_COMPUTES); one with a lock, or that WAITS for the most part, takes one.
+set(GANTRY_COMPUTES 2)
 function(gantry_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SOURCES;LIBS;LABELS;APART" ${ARGN})
+  cmake_parse_arguments(arg "WAITS" "TIMEOUT;LOCK" "SOURCES;LIBS;LABELS;APART" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -222,13 +222,11 @@ function(gantry_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           RESOURCE_LOCK "${arg_LOCK}")
-  if(NOT arg_LOCK)
-    set_tests_properties(${name} PROPERTIES PROCESSORS ${GANTRY_CORE})
+  if(NOT arg_LOCK AND NOT arg_WAITS)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${GANTRY_COMPUTES})
   endif()
-  if(arg_LOCK MATCHES "clusters")  # the longest chains of tests begin first
+  if(arg_LOCK)  # the longest chains of tests begin first
     set_tests_properties(${name} PROPERTIES COST 2000)
-  elseif(arg_LOCK STREQUAL "containers")
-    set_tests_properties(${name} PROPERTIES COST 1500)
   elseif(arg_TIMEOUT GREATER 120)
     set_tests_properties(${name} PROPERTIES COST ${arg_TIMEOUT})
   endif()
