@@ -267,8 +267,7 @@ def case_tokens(c):
     equal(bad.returncode, 1, bad.stdout)
     contains(bad.stderr, "Protocol authentication error")
     short = jwt(c, "lifespan=1")
-    time.sleep(1.1)
-    equal(slurm(c, "squeue", env={"SLURM_JWT": short}).returncode, 1)
+    wait_for("its end", lambda: slurm(c, "squeue", env={"SLURM_JWT": short}).returncode == 1, 10)
     # A token made with a token ends no later than it, and is for the same user only.
     fresh = jwt(c, "lifespan=60")
     refused = slurm(c, "scontrol", "token", "lifespan=600", env={"SLURM_JWT": fresh})
