@@ -70,12 +70,14 @@ endif()
 
 # ccache reads which headers a file needs from what the compiler writes for ninja (depend mode), so
 # it does not preprocess a file before it is compiled.
-# One cache for all build folders: no working directory in the key, and the precompiled header lies
-# outside of the build folders (targets.cmake), so a file compiled once is free everywhere. Comments
-# count: a precompiled header with other ones is not the same file to #pragma once.
+# One cache for all build folders and clones: no working directory in the key, and the precompiled
+# header lies outside of the build folders (targets.cmake), so a file compiled once is free
+# everywhere. Comments count: a precompiled header with other ones is not the same file to
+# #pragma once.
 find_program(GANTRY_CCACHE ccache)
 if(GANTRY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NOHASHDIR=1 CCACHE_COMMENTS=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${GANTRY_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${GANTRY_CCACHE})
 endif()

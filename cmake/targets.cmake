@@ -12,8 +12,10 @@ endfunction()
 
 # gantry_make_pch(VARIABLE flag ...): sets VARIABLE to the precompiled header for these flags beside
 # the common ones. It is made here, at configure time, once per compiler and set of flags, and lies
-# in build/.pch: all build folders share it, and so ccache shares objects between them. A compiler
-# that cannot use it reads the plain header beside it.
+# in build/.pch: all build folders share it, and so ccache shares objects between them. In another
+# clone its bytes differ, but not what it declares: ccache reads the hash of that beside it
+# (pch.h.gch.sum, CCACHE_PCH_EXTSUM), and so clones share objects as well. A compiler that cannot
+# use it reads the plain header beside it.
 function(gantry_make_pch variable)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pch.h)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
@@ -27,7 +29,7 @@ function(gantry_make_pch variable)
   if(NOT EXISTS ${folder}/pch.h)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/pch.h ${folder}/pch.h COPYONLY)
   endif()
-  if(EXISTS ${folder}/pch.h.gch OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(EXISTS ${folder}/pch.h.gch.sum OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   message(STATUS "Precompiling cmake/pch.h")
@@ -38,9 +40,15 @@ function(gantry_make_pch variable)
     RESULT_VARIABLE failed)
   if(failed)
     message(WARNING "cmake/pch.h could not be precompiled; the build will be slower")
-  else()
-    file(RENAME ${folder}/${suffix}.tmp ${folder}/pch.h.gch)
+    return()
   endif()
+  execute_process(
+    COMMAND ${CMAKE_CXX_COMPILER} ${args} -E -P -dD -x c++-header ${folder}/pch.h
+    OUTPUT_FILE ${folder}/${suffix}.text)
+  file(SHA256 ${folder}/${suffix}.text sum)
+  file(REMOVE ${folder}/${suffix}.text)
+  file(RENAME ${folder}/${suffix}.tmp ${folder}/pch.h.gch)
+  file(WRITE ${folder}/pch.h.gch.sum ${sum})
 endfunction()
 gantry_make_pch(GANTRY_PCH)
 if(GANTRY_QUICK_FLAGS)
@@ -191,12 +199,14 @@ function(gantry_program name)
 endfunction()
 
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
-#             [LOCK name] [APART b.cc ...]): one doctest executable, registered with ctest. The
+#             [LOCK name] [WAITS] [APART b.cc ...]): one doctest executable for ctest. The
 # main function comes from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test
-# --long`. Of tests with the same LOCK one runs at a time: `containers` of those that run containers
-# without a cluster, `clusters` of those with one.
+# --long`. Of tests with the same LOCK one runs at a time; tests/e2e/CMakeLists.txt lists the locks.
+# `./dev test` gives ctest three places for each core. A test without a lock computes, and takes
+# two of them (GANTRY_COMPUTES); one with a lock, or that WAITS for the most part, takes one.
+set(GANTRY_COMPUTES 2)
 function(gantry_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SOURCES;LIBS;LABELS;APART" ${ARGN})
+  cmake_parse_arguments(arg "WAITS" "TIMEOUT;LOCK" "SOURCES;LIBS;LABELS;APART" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -208,18 +218,15 @@ function(gantry_test name)
   gantry_pch(${name})
   gantry_use_shared_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} gantry_doctest_main)
-  target_compile_definitions(${name} PRIVATE GANTRY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  if(NOT arg_LABELS STREQUAL "unit")  # unit tests need no programs, and share objects in ccache
-    target_compile_definitions(${name} PRIVATE GANTRY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
-  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           RESOURCE_LOCK "${arg_LOCK}")
-  if(arg_LOCK STREQUAL "clusters")  # the longest chain of tests begins first
+  if(NOT arg_LOCK AND NOT arg_WAITS)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${GANTRY_COMPUTES})
+  endif()
+  if(arg_LOCK)  # the longest chains of tests begin first
     set_tests_properties(${name} PROPERTIES COST 2000)
-  elseif(arg_LOCK STREQUAL "containers")
-    set_tests_properties(${name} PROPERTIES COST 1500)
   elseif(arg_TIMEOUT GREATER 120)
     set_tests_properties(${name} PROPERTIES COST ${arg_TIMEOUT})
   endif()

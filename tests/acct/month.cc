@@ -19,6 +19,7 @@
 #include "ctld/core/resources/index.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/sched/change.h"
+#include "tests/places.h"
 
 namespace gantry::test {
 
@@ -83,7 +84,7 @@ nodes: t1,m1
 }  // namespace
 
 std::string read_source(const std::string& name) {
-  std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/tests/acct/" + name);
+  std::ifstream in(source_dir() + "/tests/acct/" + name);
   std::ostringstream text;
   text << in.rdbuf();
   REQUIRE_MESSAGE(!text.str().empty(), name);

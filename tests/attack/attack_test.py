@@ -113,7 +113,7 @@ def grants(c, job):
 def know(c, job, kind):
     """Everything about the victim's job that an attacker could find out."""
     inner = [pid for pid, argv in cluster.processes().items()
-             if argv[:2] == [b"python3", b"-"] and job_of(pid) == str(job)]
+             if argv[:2] == [b"python3", b"-"] and job_of(c, pid) == str(job)]
     mps = [os.path.dirname(e.decode().split("=", 1)[1]) for pid in cluster.processes()
            for e in cluster.read(f"/proc/{pid}/environ").split(b"\0")
            if e.startswith(b"CUDA_MPS_PIPE_DIRECTORY=/") and c.state.encode() in e]
@@ -145,10 +145,10 @@ def know(c, job, kind):
             "host_dev": f"{c.fleet.dir}/node1/dev", "cgroup": os.path.dirname(entries(c, job)[0])}
 
 
-def job_of(pid):
-    """The number of the job whose cgroup the process is in, for example "12"; "" if there is
+def job_of(c, pid):
+    """The number of the job of this cluster whose cgroup the process is in, for example "12"; "" if there is
     none."""
-    found = re.search(r"/job_(\d+)\.", cluster.text(f"/proc/{pid}/cgroup"))
+    found = re.search(rf"/{c.cgroup_root()}/.*/job_(\d+)\.", cluster.text(f"/proc/{pid}/cgroup"))
     return found.group(1) if found else ""
 
 

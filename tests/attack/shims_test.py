@@ -114,7 +114,7 @@ def case_0_set_up(c):
     c.key = next(f"{top}/{name}" for top, _, names in os.walk(f"{c.state}/ctld") for name in names
                  if name.endswith((".key", "key")))
     c.other = other = c.submit(script="sleep 300\n")
-    c.job = c.submit(script="grun --overlap -n1 sleep 300 &\nsleep 1\necho ready\nwait\n")
+    c.job = c.submit(script="grun --overlap -n1 sleep 300 &\necho ready\nwait\n")
     for job in (other, c.job):
         c.running(job)
     c.said(c.job, "ready")

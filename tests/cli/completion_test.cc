@@ -5,6 +5,7 @@
 
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -15,7 +16,7 @@ namespace {
 std::vector<std::string> offered(const std::map<std::string, std::string>& environment,
                                  const std::string& words, int at,
                                  const std::string& of = "completion") {
-  const std::string script = "PATH=" GANTRY_BIN_DIR ":$PATH; source <(gantry " + of +
+  const std::string script = "PATH=" + program_dir() + ":$PATH; source <(gantry " + of +
                              "); COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
                              "; _gantry_complete; printf '%s\\n' \"${COMPREPLY[@]}\"";
   const Run run = run_program({{"/bin/bash", "-c", script}, environment, {}, "/tmp"});

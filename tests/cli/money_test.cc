@@ -9,6 +9,7 @@
 
 #include "tests/cli/samples.h"
 #include "tests/cli/tenancy_store.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -349,7 +350,7 @@ TEST_CASE("metrics are in Prometheus's format, and the dashboard uses no others"
   CHECK(run.out.find("tenant=\"\"") == std::string::npos);  // the row of the cohort is left out
   // Each metric that the example dashboard uses must be exported.
   std::ostringstream dashboard;
-  dashboard << std::ifstream(GANTRY_SOURCE_DIR "/docs/examples/grafana/gantry.json").rdbuf();
+  dashboard << std::ifstream(source_dir() + "/docs/examples/grafana/gantry.json").rdbuf();
   const std::string text = dashboard.str();
   std::size_t metrics = 0;
   for (std::size_t at = text.find("gantry_"); at != std::string::npos;

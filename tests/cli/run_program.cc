@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "common/assert.h"
+#include "tests/places.h"
 
 namespace gantry::test {
 namespace {
@@ -61,7 +62,7 @@ void talk(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Run& run) {
 Run run_program(const Call& call) {
   std::vector<std::string> words = call.argv;
   const bool is_path = call.argv[0].starts_with('/');
-  const std::string program = is_path ? call.argv[0] : GANTRY_BIN_DIR "/" + call.argv[0];
+  const std::string program = is_path ? call.argv[0] : program_dir() + "/" + call.argv[0];
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -11,6 +11,7 @@
 #include "config/tenancy/write.h"
 #include "tests/cli/samples.h"
 #include "tests/cli/tenancy_store.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -112,7 +113,7 @@ TEST_CASE("Kubernetes manifests apply without edits, and fields without effect a
   FakeController fake;
   TenancyStore store(fake);
   store.nodes = {machines()};
-  const std::string folder = GANTRY_SOURCE_DIR "/tests/tenancy/manifests";
+  const std::string folder = source_dir() + "/tests/tenancy/manifests";
   const Run run = fake.run(
       {"gtenant", "apply", "-y", "--user-domain", "example.com", "-f", folder + "/teams.yaml"});
   CHECK(run.status == 0);

@@ -5,6 +5,7 @@
 #include "config/nearest.h"
 #include "config/reference.h"
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 
 using namespace gantry;
 
@@ -20,7 +21,7 @@ const std::string kNodes = "nodes:\n  - {name: n1, cpus: 2, memory: 2G}\n";
 }  // namespace
 
 TEST_CASE("the example configurations load") {
-  const auto minimal = load_config(GANTRY_SOURCE_DIR "/config/examples/minimal.yaml");
+  const auto minimal = load_config(source_dir() + "/config/examples/minimal.yaml");
   REQUIRE_MESSAGE(minimal, minimal.error().message);
   CHECK(minimal->cluster == "lab");
   CHECK(minimal->partitions.size() == 1);
@@ -28,7 +29,7 @@ TEST_CASE("the example configurations load") {
   CHECK(minimal->partitions[0].is_default);
   CHECK(minimal->nodes[0].memory == std::int64_t{30} << 30);
 
-  const auto big = load_config(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  const auto big = load_config(source_dir() + "/config/examples/cluster15.yaml");
   REQUIRE_MESSAGE(big, big.error().message);
   REQUIRE(big->nodes.size() == 15);
   CHECK(big->nodes[0].name == "n01");
@@ -44,7 +45,7 @@ TEST_CASE("the example configurations load") {
 }
 
 TEST_CASE("every value in force is listed in a form that can be read back") {
-  const auto config = load_config(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  const auto config = load_config(source_dir() + "/config/examples/cluster15.yaml");
   REQUIRE(config);
   const auto values = describe(*config);
   CHECK(values.at("cluster") == "research");

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 #include "world.h"
 
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> scenarios() {
   std::vector<fs::path> out;
   for (const auto& entry :
-       fs::directory_iterator(fs::path(GANTRY_SOURCE_DIR) / "tests/core/scenarios"))
+       fs::directory_iterator(fs::path(gantry::source_dir()) / "tests/core/scenarios"))
     if (entry.path().extension() == ".txt") out.push_back(entry.path());
   std::sort(out.begin(), out.end());
   return out;

@@ -228,7 +228,7 @@ def case_clock_steps(c):
         after = c.submit("-t", "0:01", "--wrap=sleep 60")
         entry = c.ended(after, "timeout", patience=30)
         seconds = (entry["row"]["ended"] - entry["row"]["started"]) / 1e6
-        assert 0.9 <= seconds < 20, f"a job with a second ran for {seconds}"
+        assert 0.5 <= seconds < 20, f"a job with a second ran for {seconds}"
         set_clock(0)
         time.sleep(0.2)
 
@@ -244,7 +244,7 @@ def case_a_stopped_daemon_does_not_stretch_jobs(c):
         os.kill(pid, signal.SIGSTOP)
         try:
             c.said(job, "done")
-            time.sleep(10)
+            time.sleep(7)  # meanwhile the job's limit passes, which may not count
         finally:
             on = time.time()
             os.kill(pid, signal.SIGCONT)

@@ -75,12 +75,13 @@ def seen(c, job):
             **{line.split()[0]: line.split()[1:] for line in lines if line.startswith(("pipe", "shm"))}}
 
 
-def daemons():
-    """The pipe directory of each MPS daemon on this machine."""
+def daemons(c):
+    """The pipe directory of each MPS daemon of this cluster."""
     found = []
     for pid in cluster.processes():
         for entry in cluster.read(f"/proc/{pid}/environ").split(b"\0"):
-            if entry.startswith(b"CUDA_MPS_PIPE_DIRECTORY=/") and b"/mps-node" in entry:
+            if entry.startswith(b"CUDA_MPS_PIPE_DIRECTORY=/") and b"/mps-node" in entry \
+                    and c.state.encode() in entry:
                 found.append(entry.decode().split("=", 1)[1])
     return sorted(found)
 
@@ -109,31 +110,31 @@ def case_jobs_of_one_tenant_share_a_gpu_and_no_other_tenant_does(c):
     equal(a["pipe"], [a["CUDA_VISIBLE_DEVICES"]], "the daemon serves its GPU")
     contains(" ".join(a["shm"]), "cuda.mps")
     contains(" ".join(b["shm"]), f"of-{one}")
-    equal(len(daemons()), 1, "one daemon for the tenant and GPU")
+    equal(len(daemons(c)), 1, "one daemon for the tenant and GPU")
     contains(c.root(["gctl", "show", "job", str(one)]).stdout, "gres/gpu=0.5")
     table = c.root(["ginfo", "-g", "-h", "-n", "node1", "-o", "%g %s %j"]).stdout
     contains(table, f"part 0.5 {one}")
     contains(table, f"part 0.25 {two}")
     cancel(c, two)
-    equal(len(daemons()), 1, "red has another job")
+    equal(len(daemons(c)), 1, "red has another job")
     third = part(c, "blue", "--gpus-per-node=0.25")
     other = seen(c, third)
     equal(other["CUDA_VISIBLE_DEVICES"] != a["CUDA_VISIBLE_DEVICES"], True, "another GPU")
     equal(other["shm"], ["cuda.mps"], "nothing of the first tenant's")
-    equal(len(daemons()), 2)
+    equal(len(daemons(c)), 2)
     c.jobs = [one, third]
 
 
 def case_daemons_outlive_the_node_daemon_and_end_with_their_last_job(c):
     start(c)
-    before = daemons()
+    before = daemons(c)
     equal(len(before), 2)
     c.kill_and_restart(c.daemon("node1"))
     cancel(c, c.jobs[1])
-    wait_for("blue's daemon to end", lambda: len(daemons()) == 1)
-    equal(set(daemons()) < set(before), True, "red's was found again")
+    wait_for("blue's daemon to end", lambda: len(daemons(c)) == 1)
+    equal(set(daemons(c)) < set(before), True, "red's was found again")
     cancel(c, c.jobs[0])
-    wait_for("red's daemon to end", lambda: not daemons())
+    wait_for("red's daemon to end", lambda: not daemons(c))
     equal(glob.glob(f"{c.top}/**/mps-node1/*", recursive=True), [], "no directory is left")
 
 
@@ -141,14 +142,14 @@ def case_a_daemon_without_jobs_is_cleaned_after_a_restart(c):
     start(c)
     job = part(c, "red", "--gpus=0.3")
     seen(c, job)
-    equal(len(daemons()), 1)
+    equal(len(daemons(c)), 1)
     argv = c.kill(c.daemon("node1"))
     for pid in c.shims("node1", job):
         os.kill(pid, 9)
     c.spawn(argv)
     c.root(["gcancel", str(job)])
     c.ended(job)
-    wait_for("its daemon to end", lambda: not daemons())
+    wait_for("its daemon to end", lambda: not daemons(c))
 
 
 def case_jobs_of_one_tenant_share_a_slice_and_no_other_tenant_does(c):
@@ -166,7 +167,7 @@ def case_jobs_of_one_tenant_share_a_slice_and_no_other_tenant_does(c):
     equal([a["pipe"], a["CUDA_MPS_PIPE_DIRECTORY"], b["GANTRY_GPU_SHARE"]],
           [[a["CUDA_VISIBLE_DEVICES"]], "/dev/mps", "0.200"], "the daemon serves the slice")
     contains(" ".join(b["shm"]), f"of-{half}")
-    equal(len(daemons()), 1, "one daemon for the tenant and slice")
+    equal(len(daemons(c)), 1, "one daemon for the tenant and slice")
     contains(c.root(["gctl", "show", "job", str(half)]).stdout, "gres/gpu=0.5")
     contains(c.root(["slurm/squeue", "-h", "-j", str(half), "-o", "%b"]).stdout, "gres:mig:3g.40gb:0.5")
     table = c.root(["ginfo", "-g", "-h", "-n", "node1", "-o", "%g %s %j"]).stdout
@@ -175,21 +176,21 @@ def case_jobs_of_one_tenant_share_a_slice_and_no_other_tenant_does(c):
     contains(c.root(["ginfo", "--layout", "-n", "node1"]).stdout, f"3g.40gb job {half}")
     c.kill_and_restart(c.daemon("node1"))
     cancel(c, half)
-    equal(len(daemons()), 1, "red has another job in the slice")
+    equal(len(daemons(c)), 1, "red has another job in the slice")
     other = part(c, "blue", "--gres=mig:3g.40gb:0.25")
     third = seen(c, other)
     contains(third["CUDA_VISIBLE_DEVICES"], "MIG-")
     equal(third["CUDA_VISIBLE_DEVICES"] != a["CUDA_VISIBLE_DEVICES"], True, "another slice")
-    equal([third["shm"], len(daemons())], [["cuda.mps"], 2], "nothing of the first tenant's")
+    equal([third["shm"], len(daemons(c))], [["cuda.mps"], 2], "nothing of the first tenant's")
     cancel(c, fifth)
-    wait_for("red's daemon to end", lambda: len(daemons()) == 1)
+    wait_for("red's daemon to end", lambda: len(daemons(c)) == 1)
     whole = c.submit("-n1", "-w", "node1", "-p", "red", "--gres=mig:7g.80gb:1", "--mem=20M",
                      "--wrap", "true", defaults=())
     wait_for("a reason to wait", lambda: "Resources" in c.queue_line(whole) or
              "MigRepartition" in c.queue_line(whole))
     cancel(c, other)
     c.ended(whole, "completed")
-    wait_for("its daemon to end", lambda: not daemons())
+    wait_for("its daemon to end", lambda: not daemons(c))
 
 
 def case_whole_gpus_and_parts_exclude_each_other(c):

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sys
-import time
 
 import cluster
 from cluster import contains, equal, text, wait_for
@@ -280,7 +279,6 @@ def case_order_by_priority(c):
     c.root(["gctl", "update", "partition", "batch", "state=down"], check=True)
     low = c.submit("--nice=200", "-w", "node2", "--exclusive", "--wrap=sleep 0.2")
     high = c.submit("--nice=0", "-w", "node2", "--exclusive", "--wrap=sleep 0.2")
-    time.sleep(0.1)
     c.root(["gctl", "update", "partition", "batch", "state=up"], check=True)
     first, second = c.ended(high, "completed"), c.ended(low, "completed")
     assert first["row"]["started"] <= second["row"]["started"], "the lower priority came first"

@@ -15,6 +15,7 @@ While jobs are submitted without pause, random daemons, shims and templates are 
   - no cgroup, mount or process of the cluster is left after `gantry down`.
 The exit status is 0 only if all of that holds. The seed is printed, and makes the same choices again.
 """
+import contextlib
 import json
 import os
 import random
@@ -199,13 +200,13 @@ def kill_and_check(cluster, args, rng):
           flush=True)
     # The last kill may have hit the controller.
     wait_for("the controller", lambda: cluster.root(["gctl", "ping"]).returncode == 0)
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while True:
-        rows = cluster.accounts()
-        open_jobs = [j for j in load.jobs if j not in rows or rows[j]["row"]["phase"] != "ended"]
-        if not open_jobs or time.monotonic() > deadline:
-            break
-        time.sleep(0.5)
+    rows = {}
+
+    def settled():
+        rows.update(cluster.accounts())
+        return all(j in rows and rows[j]["row"]["phase"] == "ended" for j in load.jobs)
+    with contextlib.suppress(AssertionError):  # check() names the jobs that have not ended
+        wait_for("the end of all jobs", settled, SETTLE_SECONDS)
     errors = check(load, rows, shim_killed, cluster.out) + check_bill(cluster, rows)
     if len(load.jobs) < args.kills / 2:
         errors.append(f"only {len(load.jobs)} jobs were acknowledged: too little load")

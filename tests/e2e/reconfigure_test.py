@@ -206,13 +206,16 @@ def devices(c, *options):
 
 
 def case_the_network_of_jobs_that_do_not_say(c):
-    host = sorted(os.listdir("/sys/class/net"))
     equal(devices(c), ["lo"] if job_network_test.missing() else ["eth0", "lo"])
     before = change(c, "allow_host_network: true",
                     "allow_host_network: true, host_network_by_default: true")
     try:
         equal(reconfigure(c).returncode, 0)
-        equal(devices(c), host)
+        # Links of other clusters may come and go meanwhile.
+        before_it = set(os.listdir("/sys/class/net"))
+        found = set(devices(c))
+        after_it = set(os.listdir("/sys/class/net"))
+        assert before_it & after_it <= found <= before_it | after_it, (before_it, found, after_it)
         equal(devices(c, "--network=none"), ["lo"])
     finally:
         put(c, before)
@@ -264,8 +267,7 @@ def case_tokens(c):
     equal(bad.returncode, 1, bad.stdout)
     contains(bad.stderr, "Protocol authentication error")
     short = jwt(c, "lifespan=1")
-    time.sleep(1.1)
-    equal(slurm(c, "squeue", env={"SLURM_JWT": short}).returncode, 1)
+    wait_for("its end", lambda: slurm(c, "squeue", env={"SLURM_JWT": short}).returncode == 1, 10)
     # A token made with a token ends no later than it, and is for the same user only.
     fresh = jwt(c, "lifespan=60")
     refused = slurm(c, "scontrol", "token", "lifespan=600", env={"SLURM_JWT": fresh})

@@ -71,7 +71,7 @@ def case_clustershell(c):
 def case_snakemake(c):
     """`snakemake --slurm` uses --wrap, sacct, sacctmgr, sinfo, and srun inside of the job."""
     if not os.environ.get("GANTRY_LONG"):
-        print("  (GANTRY_LONG=1: a minute, as it looks at its jobs so rarely)")
+        cluster.pass_over("GANTRY_LONG=1 runs it: it takes a minute, as it looks at its jobs so rarely")
         return
     if not installed("snakemake"):
         return

@@ -52,6 +52,7 @@ class Answers(BaseHTTPRequestHandler):
         asked = dict(urllib.parse.parse_qsl(url.query))
         status = 200
         if url.path == "/ready":
+            replica.probes += 1
             status = 200 if replica.ready else 503
         else:
             with replica.lock:
@@ -89,7 +90,7 @@ class Replica:
         self.job, self.version, self.password, self.ready = job, version, password, ready
         self.name, self.pause, self.port, self.inside = f"j{job}", 0.0, free_port(), free_port()
         self.lock, self.seen = threading.Lock(), []
-        self.requests = self.running = self.most = 0
+        self.requests = self.running = self.most = self.probes = 0
         self.draining, self.server = False, None
         self.door = subprocess.Popen([f"{bin_dir}/gantry-shim", "door", "127.0.0.1", str(self.port),
                                       str(self.inside)], stdin=subprocess.PIPE)
@@ -201,6 +202,11 @@ class Site:
             json.dump(table, f)
         os.rename(self.table + ".new", self.table)
 
+    def said(self):
+        """What the gate has logged."""
+        with open(self.log, encoding="utf-8") as f:
+            return f.read()
+
     def admin(self, command):
         """Asks HAProxy; nothing, if it is not there."""
         with socket.socket(socket.AF_UNIX) as s:
@@ -298,6 +304,12 @@ class Load:
                 c.close()
             time.sleep(self.pause)
         c.close()
+
+    def more(self, count, status=200):
+        """Waits until so many more requests have been answered with this status."""
+        wanted = self.counts.get(status, 0) + count
+        wait_for(lambda: self.counts.get(status, 0) >= wanted, 20)
+        return self
 
     def stop(self):
         self.over.set()

@@ -10,10 +10,12 @@
 #include <sstream>
 #include <string>
 
+#include "tests/places.h"
+
 namespace gantry::test {
 
 inline std::string source_path(const std::string& path) {
-  return std::string(GANTRY_SOURCE_DIR) + "/" + path;
+  return source_dir() + "/" + path;
 }
 
 inline std::string source_text(const std::string& path) {

@@ -9,13 +9,14 @@
 #include "common/codec/json_io.h"
 #include "tests/gpu/fake_node.h"
 #include "tests/nvml/rules.h"
+#include "tests/places.h"
 
 namespace gantry::gpu {
 namespace {
 
 // Reads the collected facts if they lie beside the checkout; without them nothing is compared.
 std::string collected_facts() {
-  std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/../shared/mig-profiles.json");
+  std::ifstream in(source_dir() + "/../shared/mig-profiles.json");
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();

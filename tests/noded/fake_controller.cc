@@ -1,4 +1,5 @@
 #include "tests/noded/fake_controller.h"
+#include "tests/places.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -138,7 +139,7 @@ NodeUnderTest::~NodeUnderTest() {
 }
 
 pid_t NodeUnderTest::spawn(const std::vector<std::string>& extra) const {
-  std::vector<std::string> args = {GANTRY_BIN_DIR "/gantry-noded",
+  std::vector<std::string> args = {program_dir() + "/gantry-noded",
                                    "--config",
                                    dir_ + "/gantry.yaml",
                                    "--name",

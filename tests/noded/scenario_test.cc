@@ -6,12 +6,13 @@
 #include "noded/core/stage.h"
 #include "tests/golden/golden.h"
 #include "tests/noded/scenario.h"
+#include "tests/places.h"
 
 namespace gantry {
 namespace {
 
 TEST_CASE("every scenario of the node core gives the answers in its file") {
-  const std::filesystem::path folder = GANTRY_SOURCE_DIR "/tests/noded/scenarios";
+  const std::filesystem::path folder = source_dir() + "/tests/noded/scenarios";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".txt") continue;

@@ -6,12 +6,13 @@
 #include <filesystem>
 
 #include "ctld/replay/report.h"
+#include "tests/places.h"
 
 namespace gantry::replay {
 namespace {
 
 std::optional<Trace> trace_named(const std::string& file) {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/../shared/traces/" + file;
+  const std::string path = source_dir() + "/../shared/traces/" + file;
   if (!std::filesystem::exists(path)) {
     std::printf("skipped: no %s\n", path.c_str());
     return std::nullopt;

@@ -12,11 +12,12 @@
 #include "common/text/hostlist.h"
 #include "ctld/replay/report.h"
 #include "ctld/sched/preempt/preempt.h"
+#include "tests/places.h"
 
 namespace gantry::replay {
 namespace {
 
-const std::string kExamples = std::string(GANTRY_SOURCE_DIR) + "/docs/examples/";
+const std::string kExamples = source_dir() + "/docs/examples/";
 
 struct Story {
   Trace trace;

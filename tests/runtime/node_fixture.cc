@@ -13,6 +13,7 @@
 #include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/shim_process.h"
+#include "tests/places.h"
 #include "tests/skip.h"
 
 #include <doctest/doctest.h>
@@ -64,7 +65,7 @@ Node::Node(const std::function<void(RuntimeOptions&)>& change) {
   REQUIRE(::chown(home_.c_str(), kTestUid, kTestUid) == 0);
   options_.node = "n1";
   options_.cluster = "test";
-  options_.bin_dir = GANTRY_BIN_DIR;
+  options_.bin_dir = program_dir();
   options_.self_test = false;
   options_.config.state_dir = state_dir();
   options_.config.cgroup_root = cgroup_root();

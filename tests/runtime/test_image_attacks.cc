@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "tests/places.h"
 #include "tests/runtime/image_fixture.h"
 
 using namespace gantry;
@@ -39,10 +40,9 @@ LaunchRequest others_job(Node& node, const std::string& script) {
 // Makes a layout of this kind with poison.py; it belongs to the test's user.
 std::string poison(const Node& node, const std::string& kind) {
   const std::string out = node.dir() + "/" + kind;
-  REQUIRE_MESSAGE(
-      shell("python3 " + std::string(GANTRY_SOURCE_DIR) + "/tests/runtime/poison.py " + kind + " " +
-            out + " " + node.dir() + "/oci && chown -hR 20001:20001 " + out),
-      kind);
+  REQUIRE_MESSAGE(shell("python3 " + source_dir() + "/tests/runtime/poison.py " + kind + " " + out +
+                        " " + node.dir() + "/oci && chown -hR 20001:20001 " + out),
+                  kind);
   return "oci:" + out + ":t";
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("a user who changes files of the cache during a fetch harms no other u
   const std::string good = "oci:" + node.dir() + "/oci:t";
   const std::string evil = poison(node, "marked");
   const std::string evil_dir = evil.substr(4, evil.size() - 6);
-  const std::string program = std::string(GANTRY_SOURCE_DIR) + "/tests/runtime/image_racer.py";
+  const std::string program = source_dir() + "/tests/runtime/image_racer.py";
   const std::string cache = node.dir() + "/images";
   const pid_t racer = ::fork();
   if (racer == 0) {

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "noded/image/digest.h"
+#include "tests/places.h"
 #include "tests/runtime/image_fixture.h"
 
 using namespace gantry;
@@ -29,7 +30,7 @@ class Registry {
     pid_ = ::fork();
     if (pid_ == 0) {
       ::dup2(ends[1], 1);
-      const std::string program = std::string(GANTRY_SOURCE_DIR) + "/tests/runtime/registry.py";
+      const std::string program = source_dir() + "/tests/runtime/registry.py";
       ::execlp("python3", "python3", program.c_str(), layout.c_str(), nullptr);
       ::_exit(127);
     }

@@ -11,6 +11,7 @@
 #include "noded/runtime/contact.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/records.h"
+#include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -340,20 +341,36 @@ TEST_CASE("deleted files count as scratch as long as a process holds them") {
     return request;
   };
   const std::string make = "f = open('/tmp/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n";
-  for (const std::string& body :
-       {make + "os.remove('/tmp/a'); time.sleep(12)",
-        make + "m = mmap.mmap(f.fileno(), 0); os.remove('/tmp/a'); f.close(); time.sleep(12)",
-        std::string("d = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)\n"
-                    "os.write(d, bytes(5_000_000)); time.sleep(12)"),
-        // A thread with its own descriptors holds the file, whose directory is deleted as well.
-        std::string("import ctypes\nos.mkdir('/tmp/d')\n"
-                    "f = os.open('/tmp/d/a', os.O_CREAT | os.O_RDWR); os.write(f, "
-                    "bytes(5_000_000)); os.remove('/tmp/d/a'); os.rmdir('/tmp/d')\n"
-                    "def hold():\n    assert ctypes.CDLL(None).unshare(0x400) == 0\n"
-                    "    time.sleep(12)\n"
-                    "threading.Thread(target=hold).start(); time.sleep(1); os.close(f)\n"
-                    "time.sleep(12)")}) {
-    const auto record = node.run(python(body));
+  const auto begun = [&](LaunchRequest request) {
+    REQUIRE(node.runtime().begin(request));
+    return request;
+  };
+  const std::vector<std::string> bodies{
+      make + "os.remove('/tmp/a'); time.sleep(12)",
+      make + "m = mmap.mmap(f.fileno(), 0); os.remove('/tmp/a'); f.close(); time.sleep(12)",
+      std::string("d = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)\n"
+                  "os.write(d, bytes(5_000_000)); time.sleep(12)"),
+      // A thread with its own descriptors holds the file, whose directory is deleted as well.
+      std::string("import ctypes\nos.mkdir('/tmp/d')\n"
+                  "f = os.open('/tmp/d/a', os.O_CREAT | os.O_RDWR); os.write(f, "
+                  "bytes(5_000_000)); os.remove('/tmp/d/a'); os.rmdir('/tmp/d')\n"
+                  "own = threading.Event()\n"
+                  "def hold():\n    assert ctypes.CDLL(None).unshare(0x400) == 0\n"
+                  "    own.set()\n    time.sleep(12)\n"
+                  "threading.Thread(target=hold).start(); own.wait(); os.close(f)\n"
+                  "time.sleep(12)")};
+  // All run at once, because each of them has to wait for a measurement.
+  std::vector<LaunchRequest> jobs;
+  for (const std::string& body : bodies) jobs.push_back(begun(python(body)));
+  const LaunchRequest allowed = begun(python(
+      "f = open('" + node.home() +
+      "/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n"
+      "os.remove(f.name)\n"
+      "g = open('/tmp/a', 'w+b'); g.write(bytes(2_000_000)); g.flush(); h = os.dup(g.fileno())\n"
+      "os.remove('/tmp/a')\nif os.fork() == 0: time.sleep(12); os._exit(0)\ntime.sleep(12)"));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::string& body = bodies[i];
+    const auto record = node.wait_end(jobs[i].key);
     CHECK(record.exit == ExitStatus{0, SIGKILL});
     CHECK_MESSAGE(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 50"),
                   body, record.message);
@@ -361,12 +378,7 @@ TEST_CASE("deleted files count as scratch as long as a process holds them") {
   }
   // A deleted file elsewhere on the same disk does not count as scratch. A file of half the limit
   // is allowed, although two processes hold it.
-  const auto other = node.run(python(
-      "f = open('" + node.home() +
-      "/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n"
-      "os.remove(f.name)\n"
-      "g = open('/tmp/a', 'w+b'); g.write(bytes(2_000_000)); g.flush(); h = os.dup(g.fileno())\n"
-      "os.remove('/tmp/a')\nif os.fork() == 0: time.sleep(12); os._exit(0)\ntime.sleep(12)"));
+  const auto other = node.wait_end(allowed.key);
   CHECK_MESSAGE((other.exit == ExitStatus{0, 0}), other.message);
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
@@ -380,13 +392,18 @@ TEST_CASE("deep scratch directories count and are removed; too deep ones count a
                             "): os.mkdir('n' * 250); os.chdir('n' * 250)\n"
                             "open('large', 'wb').write(bytes(5_000_000))\ntime.sleep(12)\"");
     request.scratch = 4'000'000;
-    const auto record = node.run(request);
+    REQUIRE(node.runtime().begin(request));
+    return request.key;
+  };
+  const auto why = [&](const AttemptKey& key) {
+    const auto record = node.wait_end(key);
     CHECK(record.exit == ExitStatus{0, SIGKILL});
-    CHECK(::access(("/var/tmp/gantry-n1-" + job_name(request.key)).c_str(), F_OK) != 0);
+    CHECK(::access(("/var/tmp/gantry-n1-" + job_name(key)).c_str(), F_OK) != 0);
     return record.message;
   };
-  CHECK(has(nested(300), "exceeded its scratch space of 4000000 bytes (--tmp)"));
-  CHECK(has(nested(600), "has more than 500 directories in each other in /tmp"));
+  const AttemptKey deep = nested(300), too_deep = nested(600);
+  CHECK(has(why(deep), "exceeded its scratch space of 4000000 bytes (--tmp)"));
+  CHECK(has(why(too_deep), "has more than 500 directories in each other in /tmp"));
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
@@ -438,7 +455,7 @@ TEST_CASE("shims forked by a template look like started ones, and outlive the te
     const auto fields = split(stat.substr(stat.rfind(')') + 2), ' ');
     return std::atoi(fields[1].c_str());
   };
-  const std::string shim = std::string(GANTRY_BIN_DIR) + "/gantry-shim";
+  const std::string shim = program_dir() + "/gantry-shim";
   const auto template_words = shim + '\0' + "template" + '\0' + node.state_dir() + '\0';
   const auto first = node.job("sleep 600");
   start(node, first);

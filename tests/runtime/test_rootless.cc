@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "noded/runtime/runtime.h"
+#include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
 #include "tests/skip.h"
 
@@ -80,7 +81,7 @@ TEST_CASE("a node of an ordinary user runs containers, and says which protection
   // The programs are copied, because this user may not be allowed to enter the build directory.
   std::filesystem::create_directory(node.home() + "/bin");
   for (const std::string name : {"/gantry-shim", "/gantry-init"})
-    std::filesystem::copy_file(GANTRY_BIN_DIR + name, node.home() + "/bin" + name);
+    std::filesystem::copy_file(program_dir() + name, node.home() + "/bin" + name);
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(as_user(node.home()));
   int status = 0;

@@ -17,6 +17,7 @@
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
+#include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -184,8 +185,8 @@ TEST_CASE("a user's own PMI server does not fill root's memory") {
   const std::string bin = "/var/tmp/gantry-bin-" + std::to_string(::getpid());
   REQUIRE(::mkdir(bin.c_str(), 0755) == 0);
   for (const char* name : {"/gantry-shim", "/gantry-init"})
-    REQUIRE(::symlink((std::string(GANTRY_BIN_DIR) + name).c_str(), (bin + name).c_str()) == 0);
-  REQUIRE(::symlink((std::string(GANTRY_BIN_DIR) + "/../tests/flood_pmi").c_str(),
+    REQUIRE(::symlink((program_dir() + name).c_str(), (bin + name).c_str()) == 0);
+  REQUIRE(::symlink((program_dir() + "/../tests/flood_pmi").c_str(),
                     (bin + "/gantry-pmi2").c_str()) == 0);
   {
     OneStep step("sleep 1000", [&](RuntimeOptions& options) { options.bin_dir = bin; });

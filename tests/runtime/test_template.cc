@@ -9,6 +9,7 @@
 
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/shim_template.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -59,7 +60,7 @@ class Place {
 };
 
 std::string fake() {
-  return std::string(GANTRY_SOURCE_DIR) + "/tests/runtime/fake_shim.py";
+  return source_dir() + "/tests/runtime/fake_shim.py";
 }
 
 }  // namespace

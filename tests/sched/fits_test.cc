@@ -3,7 +3,7 @@
 
 #include "ctld/sched/queue/geometry.h"
 
-namespace gantry::sched {
+namespace gantry::sched::fits_test {
 namespace {
 
 struct Cluster {
@@ -97,4 +97,4 @@ TEST_CASE("a submit is told about unknown topology levels and about domains with
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::fits_test

@@ -5,7 +5,7 @@
 #include "ctld/sched/cycle/schedule.h"
 #include "ctld/sched/place/place.h"
 
-namespace gantry::sched {
+namespace gantry::sched::neighbours_test {
 namespace {
 
 // Six nodes of 8 cores in three racks; the partitions are tenants, the shares their users.
@@ -219,4 +219,4 @@ TEST_CASE("for a later start, a job that has ended by then is no neighbour") {
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::neighbours_test

@@ -8,7 +8,7 @@
 #include "ctld/sched/policy.h"
 #include "tests/sched/tenants.h"
 
-namespace gantry::sched {
+namespace gantry::sched::preempt_test {
 namespace {
 
 std::uint64_t cases(std::uint64_t few) {
@@ -294,4 +294,4 @@ TEST_CASE("with classes and rule b preemption comes to an end") {
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::preempt_test

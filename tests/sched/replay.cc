@@ -1,4 +1,5 @@
 #include "tests/sched/replay.h"
+#include "tests/places.h"
 
 #include <algorithm>
 #include <array>
@@ -60,7 +61,7 @@ ClassKey class_of(const LogJob& job, Pool pool) {
 }  // namespace
 
 std::string trace_path(const std::string& file) {
-  return std::string(GANTRY_SOURCE_DIR) + "/../shared/traces/" + file;
+  return source_dir() + "/../shared/traces/" + file;
 }
 
 std::optional<std::vector<LogJob>> read_swf(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 #include "tests/sched/scenario.h"
 
 namespace gantry::sched {
@@ -12,7 +13,7 @@ namespace {
 
 TEST_CASE("every scenario gives the plans in its file") {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(GANTRY_SOURCE_DIR "/tests/sched"))
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/tests/sched"))
     if (entry.path().extension() == ".txt" && entry.path().stem() != "CMakeLists")
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());

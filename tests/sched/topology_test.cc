@@ -10,7 +10,7 @@
 #include "ctld/sched/nodes/topology.h"
 #include "ctld/sched/place/place.h"
 
-namespace gantry::sched {
+namespace gantry::sched::topology_test {
 namespace {
 
 // Leaf i has leaves[i] nodes of 8 cores, and a block has `per_block` leaves.
@@ -273,4 +273,4 @@ TEST_CASE("on random trees the domains are those that the rules say") {
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::topology_test

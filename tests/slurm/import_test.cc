@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "tests/cli/run_program.h"
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -14,7 +15,7 @@ using namespace gantry::test;
 namespace {
 
 std::string folder() {
-  return std::string(GANTRY_SOURCE_DIR) + "/tests/slurm/import/";
+  return source_dir() + "/tests/slurm/import/";
 }
 
 Run import_run(std::vector<std::string> more) {

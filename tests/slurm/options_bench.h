@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/slurm/frame.h"
 #include "tests/cli/fake_controller.h"
+#include "tests/places.h"
 #include "tests/slurm/queue_of_slurm.h"
 
 namespace gantry::test {
@@ -64,7 +65,7 @@ struct Bench {
 // Checks that the end-to-end test exists, that it has the case, and that the case uses the option.
 inline void check_elsewhere(const Shown& one, const cli::Option& option) {
   const std::size_t blank = one.shows.find(' ');
-  std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/tests/e2e/" + one.shows.substr(1, blank - 1));
+  std::ifstream in(source_dir() + "/tests/e2e/" + one.shows.substr(1, blank - 1));
   std::ostringstream text;
   text << in.rdbuf();
   const std::string all = text.str();

@@ -10,6 +10,7 @@
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/reference.h"
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -17,7 +18,7 @@ using namespace gantry::test;
 
 namespace {
 
-const std::string kExamples = GANTRY_SOURCE_DIR "/docs/examples/tenants/";
+const std::string kExamples = source_dir() + "/docs/examples/tenants/";
 
 std::vector<proto::NodesAlike> nodes_of(const std::string& config_file) {
   const auto config = load_config(config_file);

@@ -13,6 +13,7 @@
 #include "config/tenancy/files/manifests.h"
 #include "config/tenancy/write.h"
 #include "tests/golden/golden.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -20,7 +21,7 @@ using namespace gantry::test;
 
 namespace {
 
-const std::string kFolder = GANTRY_SOURCE_DIR "/tests/tenancy/";
+const std::string kFolder = source_dir() + "/tests/tenancy/";
 
 void check_documents(const std::string& name, const std::string& text) {
   check_golden("tests/tenancy/golden/" + name + ".txt", text);

@@ -11,6 +11,7 @@
 
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
+#include "tests/places.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -29,7 +30,7 @@ std::string slurp(const std::filesystem::path& path) {
 
 // Each of these texts is valid on its own.
 std::vector<std::string> originals() {
-  const std::string root = GANTRY_SOURCE_DIR;
+  const std::string root = source_dir();
   std::vector<std::string> out{slurp(root + "/docs/examples/tenants/three-teams/tenants.yaml")};
   for (const std::string name : {"teams", "kueue", "exported"})
     out.push_back(slurp(root + "/tests/tenancy/manifests/" + name + ".yaml"));

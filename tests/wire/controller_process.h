@@ -1,4 +1,4 @@
-// Runs a real gantry-ctld on loopback as a process of the test. Needs GANTRY_BIN_DIR.
+// Runs a real gantry-ctld on loopback as a process of the test.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,6 +24,8 @@
 #include "common/net/keys.h"
 #include "common/proto/messages.h"
 #include "common/time/time.h"
+#include "tests/eventually.h"
+#include "tests/places.h"
 
 namespace gantry::test {
 
@@ -87,7 +89,7 @@ class Controller {
       const int log = ::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT, 0600);
       ::dup2(log, 1);
       ::dup2(log, 2);
-      ::execl(GANTRY_BIN_DIR "/gantry-ctld", "gantry-ctld", "--config",
+      ::execl((program_dir() + "/gantry-ctld").c_str(), "gantry-ctld", "--config",
               (directory_ + "/gantry.yaml").c_str(), nullptr);
       ::_exit(127);
     }
@@ -123,15 +125,9 @@ class Controller {
   // Sends the signal. The result says whether the process has ended within 30 s.
   bool ends_by(int signal) {
     ::kill(pid_, signal);
-    for (int tries = 0; tries < 300; ++tries) {
-      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
-        pid_ = -1;
-        return true;
-      }
-      // tidy-allow(sleep): a process that ends tells nobody but its parent's waitpid()
-      ::usleep(100'000);
-    }
-    return false;
+    if (!eventually([&] { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; })) return false;
+    pid_ = -1;
+    return true;
   }
   [[nodiscard]] std::string address() const { return fmt::format("tcp://127.0.0.1:{}", port_); }
   [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
@@ -148,11 +144,12 @@ class Controller {
     options.address = address();
     options.server_key = keys_.public_key;
     auto client = net::Client::connect(options);
-    for (int tries = 0; !client && tries < 600 && lives(); ++tries) {
-      // tidy-allow(sleep): the process tells nobody when it listens
-      ::usleep(100'000);
-      client = net::Client::connect(options);
-    }
+    eventually(
+        [&] {
+          if (!client && lives()) client = net::Client::connect(options);
+          return client || !lives();
+        },
+        std::chrono::seconds(60));
     REQUIRE_MESSAGE(client, log());
     return std::move(*client);
   }

@@ -2,6 +2,7 @@
 // and says what it likes.
 #include <doctest/doctest.h>
 
+#include "tests/eventually.h"
 #include "tests/wire/asking.h"
 
 namespace gantry {
@@ -164,13 +165,8 @@ TEST_CASE("a user's connections by a login node are counted, and end with the no
     CHECK(refusal(asked(node, kNobody, 9, small_job())) == "taken");
   }
   RawDealer again = site.dealer(site.login);
-  std::string last;
-  for (int tries = 0; tries < 300 && last != "taken"; ++tries) {
-    last = refusal(asked(again, kNobody, 20, small_job()));
-    // tidy-allow(sleep): the controller tells nobody when it has seen a connection end
-    if (last != "taken") ::usleep(20'000);
-  }
-  CHECK(last == "taken");
+  // The controller tells nobody when it has seen a connection end.
+  CHECK(eventually([&] { return refusal(asked(again, kNobody, 20, small_job())) == "taken"; }));
 }
 
 }  // namespace gantry

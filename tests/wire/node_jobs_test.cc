@@ -2,6 +2,7 @@
 // from inside the job.
 #include <doctest/doctest.h>
 
+#include "tests/eventually.h"
 #include "tests/wire/asking.h"
 
 namespace gantry {
@@ -92,11 +93,11 @@ TEST_CASE("a job whose order no message holds fails by itself, and its node stay
   const JobId id = submitted(user, m);
   beat(node, accepted);
   proto::JobRow row;
-  for (int tries = 0; tries < 300 && row.phase != Phase::ended; ++tries) {
+  const auto ended = [&] {
     row = row_of(user, id);
-    // tidy-allow(sleep): the job is looked at until it has ended
-    ::usleep(100'000);
-  }
+    return row.phase == Phase::ended;
+  };
+  eventually(ended, std::chrono::seconds(30), std::chrono::milliseconds(100));
   CHECK(row.phase == Phase::ended);
   CHECK(row.outcome == Outcome::failed);
   CHECK(row.restarts == 0);

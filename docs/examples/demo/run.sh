@@ -39,7 +39,7 @@ finish() {
     [ -z "$copied" ] || echo "  rm -r $copied     # and its programs, which lie where all can run them"
     return
   fi
-  gantry down --cancel --remove --state "$state" >/dev/null 2>&1 || true
+  "$here/../take-down.sh" "$state" || status=1
   for user in "${made_users[@]}"; do userdel "$user" 2>/dev/null || true; done
   rm -rf "$top" ${copied:+"$copied"}
   [ $status -eq 0 ] || echo "The demo failed (exit status $status); see the last command above." >&2

@@ -9,9 +9,7 @@
 #include "tests/sched/cases.h"
 #include "tests/sched/mig/mig_world.h"
 
-using namespace gantry;
-using namespace gantry::sched;
-
+namespace gantry::sched::mig_node_test {
 namespace {
 
 std::vector<GpuView> devices(const std::string& model, std::uint32_t count) {
@@ -148,3 +146,5 @@ TEST_CASE("a kept place is given to its class, and to jobs that end before it is
   rack.drop_holds();
   CHECK(rack.fits({"1g.10gb", kMigNever, 5}) == 7);
 }
+
+}  // namespace gantry::sched::mig_node_test

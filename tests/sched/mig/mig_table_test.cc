@@ -13,7 +13,7 @@
 #include "ctld/sched/gpu/mig_place.h"
 #include "tests/sched/mig/mig_world.h"
 
-namespace gantry::sched {
+namespace gantry::sched::mig_table_test {
 namespace {
 
 std::uint64_t cases(std::uint64_t few) {
@@ -258,4 +258,4 @@ TEST_CASE("a GPU is drawn as wide as any other") {
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::mig_table_test

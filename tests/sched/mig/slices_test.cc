@@ -10,7 +10,7 @@
 #include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/mig/mig_world.h"
 
-namespace gantry::sched {
+namespace gantry::sched::slices_test {
 namespace {
 
 constexpr Instant kStart{seconds(1'000'000).us};
@@ -419,4 +419,4 @@ TEST_CASE("random jobs get legal slices, and a large job among small ones has it
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::slices_test

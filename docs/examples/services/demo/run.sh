@@ -46,7 +46,7 @@ finish() {
     gqueue || true
   fi >&2
   [ -z "$victim" ] || gctl dead "$victim" -r "the demo is over" >/dev/null 2>&1 || true
-  gantry down --cancel --remove --state "$state" >/dev/null 2>&1 || true
+  "$here/../../take-down.sh" "$state" || status=1
   for user in "${made_users[@]}"; do userdel "$user" 2>/dev/null || true; done
   rm -rf --one-file-system "$top" ${copied:+"$copied"}
   [ $status -eq 0 ] || echo "The demo failed (exit status $status); see the last command above." >&2
@@ -134,7 +134,7 @@ import json, sys
 rows = json.load(sys.stdin)["rows"][0].get("replicas", [])
 print(next((r["node"] for r in rows if r["state"] == "ready"), "node1"))')
 echo "$victim is killed, with all that runs on it"
-python3 "$here/kill-node.py" "$state" "$victim"
+python3 "$here/../../kill-node.py" "$state" "$victim"
 lost() { ginfo -h -N -n "$victim" -o %t | grep -q '^down'; }
 until_so 60 "$victim counts as lost" lost
 # Jobs of a lost node stay where they are until somebody says that it does not come back.

@@ -1,13 +1,14 @@
-"""Kills a node of `gantry up` with all that runs on it, as a power cut would.
+"""Kills a node of `gantry up` with all that runs on it, as a power cut would; without a node, the whole
+cluster.
 
-usage: kill-node.py STATE NODE
+usage: kill-node.py STATE [NODE]
 """
 import os
 import signal
 import sys
 import time
 
-home = f"{sys.argv[1]}/nodes/{sys.argv[2]}/"
+home = "/".join([sys.argv[1], *(f"nodes/{node}" for node in sys.argv[2:]), ""])
 
 
 def processes():
