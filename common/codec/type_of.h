@@ -99,18 +99,18 @@ struct InfoOf<std::string> {
 template <class T>
 struct InfoOf<std::optional<T>> {
   static_assert(sizeof(std::optional<T>) == (sizeof(T) / alignof(T) + 1) * alignof(T));
+  static constexpr bool kLeftOut = requires { T::kLeftOutUnset; };
   static constexpr TypeInfo make() {
-    return {.kind = Kind::optional, .left_out_unset = requires {T::kLeftOutUnset;
+    return {.kind = Kind::optional,
+            .left_out_unset = kLeftOut,
+            .size = sizeof(std::optional<T>),
+            .item = &kTypeInfo<T>,
+            .renew = [](void* value, std::size_t) -> void* {
+              return &as<std::optional<T>>(value).emplace();
+            },
+            .clear = [](void* value) { as<std::optional<T>>(value).reset(); }};
   }
-  , .size = sizeof(std::optional<T>), .item = &kTypeInfo<T>,
-    .renew = [](void* value, std::size_t) -> void* {
-      return &as<std::optional<T>>(value).emplace();
-    },
-    .clear = [](void* value) { as<std::optional<T>>(value).reset(); }
 };
-}  // namespace gantry::codec
-}
-;
 
 template <class T>
 struct InfoOf<std::vector<T>> {
@@ -130,6 +130,7 @@ struct InfoOf<std::vector<T>> {
 template <class T>
 struct InfoOf<std::map<std::string, T>> {
   using Map = std::map<std::string, T>;
+  static_assert(sizeof(Map) == kSizeOfMap + sizeof(std::size_t));
   static void each(void* map, EntryVisitor& visitor) {
     for (auto& [key, value] : as<Map>(map)) visitor.entry(key, &value);
   }
@@ -139,7 +140,6 @@ struct InfoOf<std::map<std::string, T>> {
             .entry_size = sizeof(typename Map::value_type),
             .item = &kTypeInfo<T>,
             .clear = [](void* map) { as<Map>(map).clear(); },
-            .count = [](const void* map) { return as<Map>(map).size(); },
             .entry = [](void* map, std::string key) -> void* {
               auto& entries = as<Map>(map);
               return &entries.try_emplace(entries.end(), std::move(key))->second;
@@ -177,7 +177,7 @@ struct InfoOf<std::variant<T...>> {
     return {.kind = Kind::variant,
             .size = sizeof(Variant),
             .alternatives = kAlternatives,
-            .count = [](const void* variant) { return as<Variant>(variant).index(); }};
+            .index = [](const void* variant) { return as<Variant>(variant).index(); }};
   }
 };
 
