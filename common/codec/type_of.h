@@ -1,5 +1,4 @@
-// kTypeInfo<T>: the TypeInfo of every type that a field may have (fields.h). This header is heavy;
-// only define.h includes it.
+// kTypeInfo<T>: the TypeInfo of a type that a field may have (fields.h). Only define.h includes it.
 #pragma once
 
 #include <array>
@@ -221,6 +220,11 @@ constexpr TypeInfo struct_info() {
 }
 
 template <class T>
+concept VariantStruct = requires {
+  typename T::variant;
+};
+
+template <class T>
 constexpr TypeInfo make_type_info() {
   if constexpr (std::is_same_v<T, bool>) {
     return {.kind = Kind::boolean, .size = sizeof(T)};
@@ -236,6 +240,8 @@ constexpr TypeInfo make_type_info() {
     return {.kind = Kind::real, .size = sizeof(T)};
   } else if constexpr (HasFields<T>) {
     return struct_info<T>();
+  } else if constexpr (VariantStruct<T>) {
+    return InfoOf<typename T::variant>::make();
   } else {
     return InfoOf<T>::make();
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/special_members.h"
 #include "common/tenancy/tenancy_cluster.h"
 
 namespace gantry::proto {
@@ -35,11 +36,8 @@ struct ApplyTenancy {
 };
 
 enum class ChangeAction : std::uint8_t { unchanged = 0, created = 1, changed = 2, removed = 3 };
-constexpr auto enum_names(ChangeAction) {
-  using enum ChangeAction;
-  return std::array<std::pair<ChangeAction, std::string_view>, 4>{
-      {{unchanged, "unchanged"}, {created, "created"}, {changed, "changed"}, {removed, "removed"}}};
-}
+GANTRY_NAMES(ChangeAction, {unchanged, "unchanged"}, {created, "created"}, {changed, "changed"},
+             {removed, "removed"})
 
 struct FieldChange {
   std::string path;    // as in the file: "quota.gpu.nominal", "projects[retraining].shares"
@@ -98,6 +96,7 @@ struct NodesAlike {
 };
 
 struct TenancyDocuments {
+  GANTRY_SPECIAL_MEMBERS(TenancyDocuments)
   std::uint64_t revision = 0;                // 0 = nothing was ever applied
   std::vector<tenancy::Document> documents;  // by kind, then name
   std::vector<NodesAlike> nodes;             // all nodes of the cluster, if asked for

@@ -37,9 +37,9 @@ constexpr bool is_list = false;
 template <class T>
 constexpr bool is_list<std::vector<T>> = true;
 template <class T>
-constexpr bool is_variant = false;
-template <class... T>
-constexpr bool is_variant<std::variant<T...>> = true;
+constexpr bool is_variant = requires(const T& value) {
+  value.valueless_by_exception();
+};
 template <class T>
 concept Numbered = requires(const T& t) {
   { t.value() } -> std::integral;
