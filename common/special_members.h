@@ -1,12 +1,12 @@
-// A record of many members is copied, moved and destroyed by code that the compiler would make
-// again in each object that does one of these, which was a fifth of the code of all objects. Such a
-// record declares them, and one .cc file of its folder defines them:
+// Code that copies, moves and destroys a record of many members was made again in each object, and
+// was a fifth of what the objects have. A large record declares its special members instead, and
+// one .cc file of its folder defines them:
 //
 //   struct JobSpec {
 //     GANTRY_SPECIAL_MEMBERS(JobSpec)
 //     ...
 //
-// It is no aggregate then: its members are set by their names, one by one.
+// Such a record is no aggregate: its members are set by their names, one by one.
 #pragma once
 
 #define GANTRY_SPECIAL_MEMBERS(Type) \
