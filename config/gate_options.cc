@@ -1,5 +1,5 @@
 // The options of the section `gate`; see options.h.
-#include "config/options.h"
+#include "config/option_rules.h"
 
 namespace gantry::config {
 

@@ -23,7 +23,6 @@ enum class CreditPart : std::uint8_t { none = 0, lost = 1, all = 2 };
 GANTRY_NAMES(CreditPart, {none, "none"}, {lost, "lost"}, {all, "all"})
 
 struct PricePlan {  // a factor on the prices of jobs that any of the lists names
-  GANTRY_SPECIAL_MEMBERS(PricePlan)
   std::string name;
   std::int32_t factor = 1000;         // thousandths, 0..100000
   std::vector<std::string> classes;   // priority classes
