@@ -8,7 +8,6 @@
 #include "common/proto/node_report.h"
 #include "common/proto/reservation.h"
 #include "common/proto/services.h"
-#include "common/proto/tenancy.h"
 #include "common/proto/use.h"
 
 namespace gantry::proto {
@@ -22,7 +21,6 @@ GANTRY_DEFINE_SPECIAL_MEMBERS(NodeRow)
 GANTRY_DEFINE_SPECIAL_MEMBERS(ReservationRow)
 GANTRY_DEFINE_SPECIAL_MEMBERS(UseRow)
 GANTRY_DEFINE_SPECIAL_MEMBERS(ServiceRow)
-GANTRY_DEFINE_SPECIAL_MEMBERS(TenancyDocuments)
 GANTRY_DEFINE_SPECIAL_MEMBERS(NodeRegister)
 GANTRY_DEFINE_SPECIAL_MEMBERS(Launch)
 GANTRY_DEFINE_SPECIAL_MEMBERS(JobNetwork)

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/fields.h"
-#include "common/special_members.h"
 #include "common/tenancy/tenancy_cluster.h"
 
 namespace gantry::proto {
@@ -96,7 +95,6 @@ struct NodesAlike {
 };
 
 struct TenancyDocuments {
-  GANTRY_SPECIAL_MEMBERS(TenancyDocuments)
   std::uint64_t revision = 0;                // 0 = nothing was ever applied
   std::vector<tenancy::Document> documents;  // by kind, then name
   std::vector<NodesAlike> nodes;             // all nodes of the cluster, if asked for
