@@ -21,8 +21,9 @@
 // decodes the struct calls it once, behind the last field. It turns what only an older writer fills
 // into the fields of today. It cannot fail: what it does not understand it leaves where it is.
 //
-// An enum that is sent or stored has a table of names, which is found by ADL:
-//   constexpr auto enum_names(E) { return std::array<std::pair<E, std::string_view>, N>{...}; }
+// An enum that is sent or stored has a table of names, enum_names(E), which is found by ADL:
+//   enum class Hold : std::uint8_t { none = 0, user = 1 };
+//   GANTRY_NAMES(Hold, {none, "none"}, {user, "user"})
 // msgpack has the number and JSON the name. An unknown number is a decode error.
 #pragma once
 
@@ -39,6 +40,12 @@
   }
 #define FIELD(number, member) v(number, #member, s.member)
 #define NAMED_FIELD(number, name, member) v(number, name, s.member)
+
+#define GANTRY_NAMES(Enum, ...)                                             \
+  constexpr auto enum_names(Enum) {                                         \
+    using enum Enum;                                                        \
+    return std::to_array<std::pair<Enum, std::string_view>>({__VA_ARGS__}); \
+  }
 
 namespace gantry::codec {
 

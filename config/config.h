@@ -12,6 +12,7 @@
 
 #include "common/resources/resources.h"
 #include "common/result.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 #include "config/gate_config.h"
 
@@ -208,6 +209,7 @@ struct NodedConfig {
 };
 
 struct Config {
+  GANTRY_SPECIAL_MEMBERS(Config)
   std::string cluster = "gantry";
   ControllerConfig controller;
   NodedConfig noded;

@@ -1,13 +1,11 @@
 // The options of the section `gate`; see options.h.
-#include "config/options.h"
+#include "config/option_rules.h"
 
 namespace gantry::config {
 
 std::vector<Option> options_of(GateConfig& c) {
   return {
-      {"name",
-       &c.name,
-       {},
+      {"name", &c.name, kByType,
        "What this gate calls itself; two gates of a cluster have two names. Left out = the name of "
        "its host."},
       {"listen",
@@ -23,9 +21,7 @@ std::vector<Option> options_of(GateConfig& c) {
        {Form::path_or_none, 0, 0},
        "PEM file with certificate, chain and key, or a directory of such files, of which the "
        "client's name for the server selects one."},
-      {"address",
-       &c.address,
-       {},
+      {"address", &c.address, kByType,
        "How people name the gate, as in https://services.example. Left out = the first address "
        "that it listens on."},
       {"state_dir",
@@ -33,9 +29,7 @@ std::vector<Option> options_of(GateConfig& c) {
        {Form::path, 0, 0},
        "Directory for the last table of services and for the files of HAProxy; on a local disk."},
       {"haproxy", &c.haproxy, {Form::path, 0, 0}, "HAProxy's program, of release 2.6 or newer."},
-      {"user",
-       &c.user,
-       {},
+      {"user", &c.user, kByType,
        "User of the operating system that HAProxy becomes, if the gate is root; `none` = it stays "
        "root."},
       {"stop_time",

@@ -54,10 +54,11 @@ Result<DeclaredGres> parse_declared_gres(std::string_view text) {
     if (error != std::errc{} || end != rest.data() + rest.size()) out.count = 0;
   }
   if (out.count < 1 || out.count > kMostGresCount)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\": a resource is NAME:COUNT with 1 to {}, or NAME:FILES as "
-                            "fpga:/dev/xfpga[0-3]",
-                            text, kMostGresCount));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "\"{}\": a resource is NAME:COUNT with 1 to {}, or NAME:FILES as fpga:/dev/xfpga[0-3]",
+            text, kMostGresCount));
   return out;
 }
 
@@ -87,10 +88,11 @@ Result<GresCount> parse_declared_license(std::string_view text) {
   if (out.name.empty() || out.name.size() > 64 ||
       !std::all_of(out.name.begin(), out.name.end(), fits) || out.count < 1 ||
       out.count > kMostLicenses)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\": a licence is NAME:COUNT with 1 to {}, the name of letters, "
-                            "digits, -, _ and .",
-                            text, kMostLicenses));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "\"{}\": a licence is NAME:COUNT with 1 to {}, the name of letters, digits, -, _ and .",
+            text, kMostLicenses));
   return out;
 }
 

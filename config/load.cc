@@ -301,9 +301,9 @@ class Loader {
     const auto zero = [](std::uint8_t byte) { return byte == 0; };
     if (!part(c.job_network_prefix, "48", AF_INET6, six.data()) || (six[0] & 0xfe) != 0xfc ||
         !std::all_of(six.begin() + 6, six.end(), zero))
-      return error_about("controller.job_network_prefix",
-                         "is not a unique local IPv6 prefix of 48 bits, such as "
-                         "fd12:3456:789a::/48");
+      return error_about(
+          "controller.job_network_prefix",
+          "is not a unique local IPv6 prefix of 48 bits, such as fd12:3456:789a::/48");
     if (!part(c.job_network_block, "10", AF_INET, four.data()) || (four[1] & 0x3f) != 0 ||
         four[2] != 0 || four[3] != 0)
       return error_about("controller.job_network_block",
@@ -447,5 +447,7 @@ std::map<std::string, std::string> config::describe_for_users(const Config& conf
   add("noded.", copy.noded);
   return out;
 }
+
+GANTRY_DEFINE_SPECIAL_MEMBERS(Config)
 
 }  // namespace gantry

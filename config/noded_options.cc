@@ -8,31 +8,24 @@ std::vector<Option> options_of(NodedConfig& c) {
        "Directory for the records of running jobs; on a local disk, mode 0700."},
       {"run_dir", &c.run_dir, form(Form::path), "Directory for sockets and bundles; may be tmpfs."},
       {"key_file", &c.key_file, form(Form::path), "The node's secret key, mode 0600."},
-      {"listen_host", &c.listen_host, {}, "Address that a node listens on for steps."},
+      {"listen_host", &c.listen_host, kByType, "Address that a node listens on for steps."},
       {"listen_port", &c.listen_port, between(0, 65535), "TCP port for steps; 0 = any free port."},
       {"runtimes", &c.runtimes, form(Form::runtime),
        "OCI runtimes, tried in order: crun, runc, or an absolute path. `process` runs jobs without "
        "a container, is for development only and must be named. `none`, which must stand alone, "
-       "runs "
-       "nothing at all: for measuring the rest."},
-      {"gvisor",
-       &c.gvisor,
-       {},
+       "runs nothing at all: for measuring the rest."},
+      {"gvisor", &c.gvisor, kByType,
        "Runtime of the sandbox `gvisor`, by name or path; `none` = the node does not have it. It "
-       "is "
-       "tried when the node daemon starts."},
+       "is tried when the node daemon starts."},
       {"vm_runtime", &c.vm_runtime, form(Form::path_or_none),
        "OCI runtime that runs a container as a virtual machine, for the sandbox `vm`: a program "
        "with the command line of runc. Left out = the node does not have it."},
-      {"image_check",
-       &c.image_check,
-       {},
+      {"image_check", &c.image_check, kByType,
        "Program, as a path, and arguments that look at each image before its first use on the "
-       "node: "
-       "it is called with the image's name and its digest besides, in the unpacked image, as an "
-       "unprivileged user, and has five minutes. Another exit status than 0 refuses the image, "
-       "with "
-       "the program's last line. What passed is not looked at again. Left out = nobody looks."},
+       "node: it is called with the image's name and its digest besides, in the unpacked image, as "
+       "an unprivileged user, and has five minutes. Another exit status than 0 refuses the image, "
+       "with the program's last line. What passed is not looked at again. Left out = nobody "
+       "looks."},
       {"cgroup_root", &c.cgroup_root, form(Form::word),
        "Cgroup of all jobs, below the cgroup mount or below the daemon's own cgroup."},
       {"image_dirs", &c.image_dirs, form(Form::path),
@@ -50,30 +43,26 @@ std::vector<Option> options_of(NodedConfig& c) {
        "How many files, directories and links an image may have."},
       {"writable_paths", &c.writable_paths, form(Form::path),
        "Directories that stay writable with a host-view root, besides the user's home and the "
-       "job's "
-       "working directory."},
+       "job's working directory."},
       {"storage", &c.storage, form(Form::path),
        "Directories of the site's storage. No job sees what lies below them, but for the directory "
        "of its tenant and the datasets that it asks for (docs/storage.md). They and all "
-       "directories "
-       "above belong to root, and nobody else may write to them."},
-      {"stage_timeout",
-       &c.stage_timeout,
-       {},
+       "directories above belong to root, and nobody else may write to them."},
+      {"stage_timeout", &c.stage_timeout, kByType,
        "How long one copy from or to an object store may take (--stage-in, --stage-out)."},
       {"resolvers", &c.resolvers, form(Form::ip_address),
        "Addresses of the name servers that jobs may ask whose network profile has `resolvers`; "
        "left out = those of the machine's /etc/resolv.conf that are not its own."},
       {"ready_networks", &c.ready_networks, between(0, 1024),
        "How many networks the node makes in advance, when no job starts, for jobs that are to "
-       "come; "
-       "each one is given to one job and removed after it. 0 = none: a job's start waits for it."},
+       "come; each one is given to one job and removed after it. 0 = none: a job's start waits for "
+       "it."},
       {"cni", &c.cni, form(Form::path_or_none),
        "File with a list of CNI plugins (a .conflist), which run for each job that has a network "
-       "of "
-       "its own and give it more links beside eth0. A job that they refuse does not start."},
+       "of its own and give it more links beside eth0. A job that they refuse does not start."},
       {"cni_dirs", &c.cni_dirs, form(Form::path), "Directories in which those plugins are."},
-      {"metrics_host", &c.metrics_host, {}, "Address of the node that its metrics are served on."},
+      {"metrics_host", &c.metrics_host, kByType,
+       "Address of the node that its metrics are served on."},
       {"metrics_port", &c.metrics_port, between(0, 65535),
        "TCP port of HTTP GET /metrics of the node and its jobs, for Prometheus; 0 = none. Where "
        "several nodes are on one machine, the second has the next port, and so on."},
@@ -83,14 +72,12 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"prolog", &c.prolog, form(Form::path_or_none),
        "Program that runs as root before each job; a failure drains the node."},
       {"epilog", &c.epilog, form(Form::path_or_none), "Program that runs as root after each job."},
-      {"allow_root_jobs", &c.allow_root_jobs, {}, "Whether root may run jobs."},
+      {"allow_root_jobs", &c.allow_root_jobs, kByType, "Whether root may run jobs."},
       {"tmp_bytes", &c.tmp_bytes, bytes(0, std::int64_t{1} << 50),
        "Size of a job's private /tmp; 0 = half of the job's memory."},
       {"pids_max", &c.pids_max, between(16, 4'194'304),
        "Processes and threads of one job on a node."},
-      {"gpu_library",
-       &c.gpu_library,
-       {},
+      {"gpu_library", &c.gpu_library, kByType,
        "NVIDIA's management library, by name or path; `none` = do not look for GPUs. %n is the "
        "node's name."},
       {"gpu_root", &c.gpu_root, form(Form::path),
@@ -99,22 +86,16 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"gres_command", &c.gres_command, form(Form::path_or_none),
        "Program that runs as root when the node daemon starts and prints the device files and "
        "variables of the node's gres as JSON; docs/gpus.md."},
-      {"mps_control",
-       &c.mps_control,
-       {},
+      {"mps_control", &c.mps_control, kByType,
        "NVIDIA's program that controls MPS daemons, by name on PATH or by path; for nodes with "
        "gpu_sharing mps."},
       {"gpu_sample", &c.gpu_sample, between(kSecond / 10, 600 * kSecond),
        "How often the node looks at what jobs do on their GPUs."},
-      {"gpu_scrub",
-       &c.gpu_scrub,
-       {},
+      {"gpu_scrub", &c.gpu_scrub, kByType,
        "Whether a GPU's memory is overwritten before another tenant gets it. when-possible: a node "
        "that cannot says so with the job. required: the GPU is closed until it can. off: it is "
        "not."},
-      {"cuda_library",
-       &c.cuda_library,
-       {},
+      {"cuda_library", &c.cuda_library, kByType,
        "NVIDIA's library of the driver, by name or path, that overwrites memory; %n is the node's "
        "name."},
       {"gpu_probe", &c.gpu_probe, form(Form::path_or_none),
@@ -123,13 +104,9 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"cdi_dirs", &c.cdi_dirs, form(Form::path),
        "Directories with CDI specifications, of rising weight: what a container needs of the "
        "driver besides device files."},
-      {"neighbours",
-       &c.neighbours,
-       {},
+      {"neighbours", &c.neighbours, kByType,
        "The node looks who holds up whom on cpu, memory, disks and links; docs/neighbours.md."},
-      {"neighbour_throttle",
-       &c.neighbour_throttle,
-       {},
+      {"neighbour_throttle", &c.neighbour_throttle, kByType,
        "A job that holds up others is held back for a while, never below what it asked for."},
       {"neighbour_sample", &c.neighbour_sample, between(kSecond, 60 * kSecond),
        "How often the node looks."},

@@ -18,5 +18,6 @@ constexpr Rule bytes(std::int64_t low, std::int64_t high) {
 constexpr Rule form(Form f) {
   return {f, 0, 0};
 }
+inline constexpr Rule kByType{};  // the member's type says all
 
 }  // namespace gantry::config

@@ -30,11 +30,10 @@ constexpr std::array<Unit, 5> kUnits{{{"d", 86'400'000'000},
 
 Result<Duration> parse_length(std::string_view text) {
   const auto bad = [&] {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("\"{}\" is not a length of time; use a number with ms, s, m, h or d, or "
-                    "HH:MM:SS or D-HH:MM:SS",
-                    text));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a length of time; use a number with ms, s, m, h or d, "
+                            "or HH:MM:SS or D-HH:MM:SS",
+                            text));
   };
   if (text == "0") return Duration{};
   if (text.find_first_of(":-") != std::string_view::npos) {
@@ -137,8 +136,8 @@ Result<void> check_text(Form form, std::string_view text) {
     case Form::word:
       if (!is_word(text))
         return wrong(
-            fmt::format("\"{}\" is not a name; use up to 64 letters, digits, '-', '_' and "
-                        "'.', not beginning with '-' or '.'",
+            fmt::format("\"{}\" is not a name; use up to 64 letters, digits, '-', '_' and '.', not "
+                        "beginning with '-' or '.'",
                         text));
       return {};
     case Form::account:

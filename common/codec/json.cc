@@ -4,95 +4,55 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/json_io.h"
-#include "common/codec/type_info.h"
-#include "common/resources/resources.h"
+#include "common/codec/walk.h"
 
 namespace gantry::codec {
 namespace {
 
 constexpr std::string_view kKindKey = "kind";  // names a variant's alternative
 
-void write(JsonWriter& w, const TypeInfo& type, const void* value);
 bool read(DecodeError& error, JsonNode node, const TypeInfo& type, void* out);
 
-void write_fields(JsonWriter& w, const TypeInfo& type, const void* value) {
-  for (const Field& field : fields_of(type).fields) {
-    const void* member = at(value, field.offset);
-    if (field.type->left_out_unset && !has_value(*field.type, member)) continue;
-    w.key(field.name);
-    write(w, *field.type, member);
-  }
-}
+class JsonSink : public JsonWriter {
+ public:
+  using JsonWriter::JsonWriter;
 
-void write_resources(JsonWriter& w, const Resources& value) {
-  w.begin_object();
-  for (const ResourceRow& row : kResourceTable) {
-    w.key(row.name);
-    w.sint(value[row.id]);
-  }
-  w.end_object();
-}
+  void begin_list(std::size_t /*size*/) { begin_array(); }
+  void end_list() { end_array(); }
+  void begin_map(std::size_t /*size*/) { begin_object(); }
+  void end_map() { end_object(); }
+  void enumeration(const TypeInfo& type, std::int64_t number) { string(enum_name(type, number)); }
 
-void write_list(JsonWriter& w, const TypeInfo& item, Elements list) {
-  w.begin_array();
-  for (const char* one = list.begin; one != list.end; one += item.size) write(w, item, one);
-  w.end_array();
-}
-
-void write_map(JsonWriter& w, const TypeInfo& type, const void* map) {
-  struct Writer : EntryVisitor {
-    JsonWriter& w;
-    const TypeInfo& item;
-    Writer(JsonWriter& to, const TypeInfo& of) : w(to), item(of) {}
-    void entry(const std::string& key, void* value) override {
-      w.key(key);
-      write(w, item, value);
+  void resources(const Resources& value) {
+    begin_object();
+    for (const ResourceRow& row : kResourceTable) {
+      key(row.name);
+      sint(value[row.id]);
     }
-  } writer(w, *type.item);
-  w.begin_object();
-  type.each_entry(const_cast<void*>(map), writer);
-  w.end_object();
-}
-
-void write_variant(JsonWriter& w, const TypeInfo& type, const void* value) {
-  const Alternative& one = type.alternatives[type.count(value)];
-  w.begin_object();
-  w.key(kKindKey);
-  w.string(one.name);
-  write_fields(w, *one.type, value);
-  w.end_object();
-}
-
-void write(JsonWriter& w, const TypeInfo& type, const void* value) {
-  switch (type.kind) {
-    case Kind::boolean: return w.boolean(as<bool>(value));
-    case Kind::sint8:
-    case Kind::sint16:
-    case Kind::sint32:
-    case Kind::sint64: return w.sint(load_integer(type.kind, value));
-    case Kind::uint8:
-    case Kind::uint16:
-    case Kind::uint32:
-    case Kind::uint64: return w.uint(static_cast<std::uint64_t>(load_integer(type.kind, value)));
-    case Kind::real: return w.real(as<double>(value));
-    case Kind::text: return w.string(as<std::string>(value));
-    case Kind::enumeration: return w.string(enum_name(type, load_integer(type.number, value)));
-    case Kind::resources: return write_resources(w, as<Resources>(value));
-    case Kind::optional: return has_value(type, value) ? write(w, *type.item, value) : w.null();
-    case Kind::list: return write_list(w, *type.item, elements_of(value));
-    case Kind::map: return write_map(w, type, value);
-    case Kind::pair:
-      w.begin_array();
-      write(w, *type.item, value);
-      write(w, *type.second, at(value, type.second_at));
-      return w.end_array();
-    case Kind::variant: return write_variant(w, type, value);
-    case Kind::structure:
-      w.begin_object();
-      write_fields(w, type, value);
-      return w.end_object();
+    end_object();
   }
-}
+  void variant(const Alternative& one, const void* value) {
+    begin_object();
+    key(kKindKey);
+    string(one.name);
+    fields(*one.type, value);
+  }
+  void structure(const TypeInfo& type, const void* value) {
+    begin_object();
+    fields(type, value);
+  }
+
+ private:
+  void fields(const TypeInfo& type, const void* value) {
+    for (const Field& field : fields_of(type).fields) {
+      const void* member = at(value, field.offset);
+      if (field.type->left_out_unset && !has_value(*field.type, member)) continue;
+      key(field.name);
+      walk(*this, *field.type, member);
+    }
+    end_object();
+  }
+};
 
 // Reads `out`. `extra` names a member that is no field (a variant's kind), or is "".
 bool read_struct(DecodeError& error, JsonNode node, const TypeInfo& type, void* out,
@@ -236,8 +196,8 @@ bool read(DecodeError& error, JsonNode node, const TypeInfo& type, void* out) {
 }  // namespace
 
 std::string json_of(const TypeInfo& type, const void* value, JsonStyle style) {
-  JsonWriter writer(style);
-  write(writer, type, value);
+  JsonSink writer(style);
+  walk(writer, type, value);
   return writer.take();
 }
 

@@ -21,96 +21,61 @@ T big_endian(T value) {
   return value;
 }
 
-constexpr std::size_t kLeastRoom = 128;
+// Writes a tag and what follows it; returns where it ends.
+template <class T>
+char* tagged(char* at, unsigned tag, T value) {
+  *at++ = static_cast<char>(tag);
+  value = big_endian(value);
+  std::memcpy(at, &value, sizeof(T));
+  return at + sizeof(T);
+}
 
 }  // namespace
 
 void MsgWriter::grow(std::size_t count) {
   const std::size_t used = size();
-  out_.resize(used + std::max({count, out_.size() - begun_, kLeastRoom}));
-  at_ = out_.data() + used;
+  out_.resize(begun_ + used + std::max(count, used));
+  if (base_ == first_) std::memcpy(out_.data() + begun_, first_, used);
+  base_ = out_.data() + begun_;
+  at_ = base_ + used;
   end_ = out_.data() + out_.size();
 }
 
-template <class T>
-void MsgWriter::tagged(unsigned tag, T value) {
-  char buffer[1 + sizeof(T)];
-  buffer[0] = static_cast<char>(tag);
-  value = big_endian(value);
-  std::memcpy(buffer + 1, &value, sizeof(T));
-  need(sizeof buffer);
-  std::memcpy(at_, buffer, sizeof buffer);
-  at_ += sizeof buffer;
+char* MsgWriter::put_long(char* at, std::uint64_t value) {
+  if (value <= 0xff) return tagged(at, 0xcc, static_cast<std::uint8_t>(value));
+  if (value <= 0xffff) return tagged(at, 0xcd, static_cast<std::uint16_t>(value));
+  if (value <= 0xffffffff) return tagged(at, 0xce, static_cast<std::uint32_t>(value));
+  return tagged(at, 0xcf, value);
 }
 
-void MsgWriter::long_uint(std::uint64_t value) {
-  if (value <= 0xff)
-    tagged(0xcc, static_cast<std::uint8_t>(value));
-  else if (value <= 0xffff)
-    tagged(0xcd, static_cast<std::uint16_t>(value));
-  else if (value <= 0xffffffff)
-    tagged(0xce, static_cast<std::uint32_t>(value));
-  else
-    tagged(0xcf, value);
+char* MsgWriter::put_negative(char* at, std::int64_t value) {
+  if (value >= -32) {
+    *at = static_cast<char>(value);
+    return at + 1;
+  }
+  if (value >= std::numeric_limits<std::int8_t>::min())
+    return tagged(at, 0xd0, static_cast<std::uint8_t>(value));
+  if (value >= std::numeric_limits<std::int16_t>::min())
+    return tagged(at, 0xd1, static_cast<std::uint16_t>(value));
+  if (value >= std::numeric_limits<std::int32_t>::min())
+    return tagged(at, 0xd2, static_cast<std::uint32_t>(value));
+  return tagged(at, 0xd3, static_cast<std::uint64_t>(value));
 }
 
-void MsgWriter::negative(std::int64_t value) {
-  if (value >= -32)
-    byte(static_cast<unsigned>(value));
-  else if (value >= std::numeric_limits<std::int8_t>::min())
-    tagged(0xd0, static_cast<std::uint8_t>(value));
-  else if (value >= std::numeric_limits<std::int16_t>::min())
-    tagged(0xd1, static_cast<std::uint16_t>(value));
-  else if (value >= std::numeric_limits<std::int32_t>::min())
-    tagged(0xd2, static_cast<std::uint32_t>(value));
-  else
-    tagged(0xd3, static_cast<std::uint64_t>(value));
+char* MsgWriter::put_long_string(char* at, std::size_t size) {
+  if (size <= 0xff) return tagged(at, 0xd9, static_cast<std::uint8_t>(size));
+  if (size <= 0xffff) return tagged(at, 0xda, static_cast<std::uint16_t>(size));
+  return tagged(at, 0xdb, static_cast<std::uint32_t>(size));
+}
+
+char* MsgWriter::put_long_head(char* at, std::uint32_t size, unsigned wide) {
+  if (size <= 0xffff) return tagged(at, wide, static_cast<std::uint16_t>(size));
+  return tagged(at, wide + 1, size);
 }
 
 void MsgWriter::real(double value) {
-  tagged(0xcb, std::bit_cast<std::uint64_t>(value));
-}
-
-void MsgWriter::string(std::string_view value) {
-  if (value.size() < 32)
-    byte(static_cast<unsigned>(0xa0 | value.size()));
-  else if (value.size() <= 0xff)
-    tagged(0xd9, static_cast<std::uint8_t>(value.size()));
-  else if (value.size() <= 0xffff)
-    tagged(0xda, static_cast<std::uint16_t>(value.size()));
-  else
-    tagged(0xdb, static_cast<std::uint32_t>(value.size()));
-  if (value.empty()) return;
-  need(value.size());
-  std::memcpy(at_, value.data(), value.size());
-  at_ += value.size();
-}
-
-void MsgWriter::head(std::uint32_t size, unsigned fix, unsigned wide) {
-  if (size < 16)
-    byte(fix | size);
-  else if (size <= 0xffff)
-    tagged(wide, static_cast<std::uint16_t>(size));
-  else
-    tagged(wide + 1, size);
-}
-
-MsgWriter::Mark MsgWriter::begin_map(std::size_t most) {
-  const Mark mark{size(), most > 15};
-  need(3);
-  at_ += mark.wide ? 3 : 1;
-  return mark;
-}
-
-void MsgWriter::end_map(Mark mark, unsigned count) {
-  char* at = out_.data() + mark.at;
-  if (mark.wide) {
-    at[0] = '\xde';
-    at[1] = static_cast<char>(count >> 8);
-    at[2] = static_cast<char>(count);
-  } else {
-    at[0] = static_cast<char>(0x80 | count);
-  }
+  need(kLongest);
+  at_ = tagged(at_, 0xcb, std::bit_cast<std::uint64_t>(value));
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,64 +20,109 @@
 
 namespace gantry::codec {
 
+// Until it is destroyed, or the first kFirst bytes are full, what it writes is not in `out`.
 class MsgWriter {
  public:
   explicit MsgWriter(Bytes& out)
-      : out_(out), begun_(out.size()), at_(out.data() + begun_), end_(at_) {}
-  ~MsgWriter() { out_.resize(size()); }
+      : at_(first_), out_(out), begun_(out.size()), base_(first_), end_(first_ + kFirst) {}
+  ~MsgWriter() {
+    if (base_ == first_)
+      out_.append(first_, size());
+    else
+      out_.resize(begun_ + size());
+  }
   MsgWriter(const MsgWriter&) = delete;
   MsgWriter& operator=(const MsgWriter&) = delete;
 
   void boolean(bool value) { byte(value ? 0xc3 : 0xc2); }
   void nil() { byte(0xc0); }
   void uint(std::uint64_t value) {
-    if (value < 0x80)
-      byte(static_cast<unsigned>(value));
-    else
-      long_uint(value);
+    need(kLongest);
+    at_ = put(at_, value);
   }
   void sint(std::int64_t value) {
-    if (value >= 0)
-      uint(static_cast<std::uint64_t>(value));
-    else
-      negative(value);
+    need(kLongest);
+    at_ = put(at_, value);
   }
   void real(double value);
-  void string(std::string_view value);
+  void string(std::string_view value) {
+    need(kLongest + value.size());
+    char* at = at_;
+    if (value.size() < 32)
+      *at++ = static_cast<char>(0xa0 | value.size());
+    else
+      at = put_long_string(at, value.size());
+    if (!value.empty()) std::memcpy(at, value.data(), value.size());
+    at_ = at + value.size();
+  }
   void array(std::uint32_t size) { head(size, 0x90, 0xdc); }
   void map(std::uint32_t size) { head(size, 0x80, 0xde); }
 
-  // Begins a map whose size is known only later: at most `most` entries, ended by end_map(mark,
-  // count).
+  // Begins a map whose size is known only later: at most `most` entries, ended by
+  // close_map(mark, count).
   struct Mark {
     std::size_t at;
     bool wide;
   };
-  Mark begin_map(std::size_t most);
-  void end_map(Mark mark, unsigned count);
-
-  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - out_.data()); }
-  void cut(std::size_t size) { at_ = out_.data() + size; }  // removes what was written after this
-
- private:
-  void long_uint(std::uint64_t value);
-  void negative(std::int64_t value);
-  void head(std::uint32_t size, unsigned fix, unsigned wide);
-  template <class T>
-  void tagged(unsigned tag, T value);
-  void byte(unsigned value) {
-    if (at_ == end_) grow(1);
-    *at_++ = static_cast<char>(value);
+  Mark open_map(std::size_t most) {
+    const Mark mark{size(), most > 15};
+    need(3);
+    at_ += mark.wide ? 3 : 1;
+    return mark;
   }
+  void close_map(Mark mark, unsigned count) {
+    char* at = base_ + mark.at;
+    if (mark.wide) {
+      at[0] = '\xde';
+      at[1] = static_cast<char>(count >> 8);
+      at[2] = static_cast<char>(count);
+    } else {
+      at[0] = static_cast<char>(0x80 | count);
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - base_); }
+  void cut(std::size_t size) { at_ = base_ + size; }  // removes what was written after this
+
+ protected:
+  static constexpr std::size_t kLongest = 9;  // a tag and eight bytes
   void need(std::size_t count) {
     if (static_cast<std::size_t>(end_ - at_) < count) grow(count);
   }
-  void grow(std::size_t count);
-
-  Bytes& out_;         // longer than what was written, until the destructor
-  std::size_t begun_;  // bytes of `out` when this began
+  // Writes a number where there is room for kLongest bytes; returns where it ends.
+  static char* put(char* at, std::uint64_t value) {
+    if (value >= 0x80) return put_long(at, value);
+    *at = static_cast<char>(value);
+    return at + 1;
+  }
+  static char* put(char* at, std::int64_t value) {
+    return value >= 0 ? put(at, static_cast<std::uint64_t>(value)) : put_negative(at, value);
+  }
   char* at_;
+
+ private:
+  static constexpr std::size_t kFirst = 512;
+
+  void head(std::uint32_t size, unsigned fix, unsigned wide) {
+    if (size < 16) return byte(fix | size);
+    need(kLongest);
+    at_ = put_long_head(at_, size, wide);
+  }
+  void byte(unsigned value) {
+    need(1);
+    *at_++ = static_cast<char>(value);
+  }
+  void grow(std::size_t count);
+  static char* put_long(char* at, std::uint64_t value);
+  static char* put_negative(char* at, std::int64_t value);
+  static char* put_long_string(char* at, std::size_t size);
+  static char* put_long_head(char* at, std::uint32_t size, unsigned wide);
+
+  Bytes& out_;
+  std::size_t begun_;  // bytes of `out` when this began
+  char* base_;         // where what was written begins: first_, or in `out`
   char* end_;
+  char first_[kFirst];
 };
 
 class MsgReader {

@@ -49,7 +49,7 @@ void each_text(const TypeInfo& type, void* value, std::string_view field, TextVi
       each_text(*type.item, value, field, visitor);
       return each_text(*type.second, at(value, type.second_at), field, visitor);
     case Kind::variant:
-      return each_text(*type.alternatives[type.count(value)].type, value, field, visitor);
+      return each_text(*type.alternatives[type.index(value)].type, value, field, visitor);
     case Kind::structure:
       for (const Field& member : fields_of(type).fields)
         each_text(*member.type, at(value, member.offset), member.name, visitor);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <mutex>
 #include <new>
 
@@ -12,8 +13,14 @@ namespace gantry::codec {
 
 void FieldTable::add(int number, std::string_view name, const void* member, const TypeInfo& type) {
   const auto offset = static_cast<const char*>(member) - defaults;
-  fields.push_back(
-      {&type, static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(number), name});
+  Field field{.type = &type,
+              .offset = static_cast<std::uint32_t>(offset),
+              .number = static_cast<std::uint16_t>(number),
+              .kind = type.kind,
+              .name = name};
+  field.whole =
+      type.kind == Kind::structure && same_as_default(type, member, fields_of(type).defaults);
+  fields.push_back(field);
 }
 
 namespace {
@@ -23,26 +30,28 @@ class WordMaker {
  public:
   WordMaker(FieldTable& table, std::size_t size) : table_(table), size_(size) {}
 
-  void add_field(const Field& field, std::size_t index) {
-    const FieldSet one = FieldSet{1} << index;
-    if (field.type->kind == Kind::structure) {
-      const char* dflt = fields_of(*field.type).defaults;
-      if (same_as_default(*field.type, dflt, table_.defaults + field.offset)) {
-        table_.whole |= one;
-        if (field.type->size > kLarge) {
-          table_.unsure |= one;
-          return;
-        }
-      }
+  void add_field(Field& field, FieldSet one) {
+    const TypeInfo& type = *field.type;
+    const Kind kind = type.kind == Kind::enumeration ? type.number : type.kind;
+    field.is_number = kind < Kind::real && size_ >= 8;
+    field.is_signed = kind <= Kind::sint64 && kind >= Kind::sint8;
+    if (field.is_number) {
+      field.word = static_cast<std::uint32_t>(std::min<std::size_t>(field.offset, size_ - 8));
+      field.unused_bits = static_cast<std::uint8_t>(64 - 8 * type.size);
+      field.left = static_cast<std::uint8_t>(field.unused_bits - 8 * (field.offset - field.word));
     }
-    add(*field.type, field.offset, index);
+    if (size_ < 8 || (field.whole && field.type->size > kLarge))
+      table_.unsure |= one;
+    else
+      add(*field.type, field.offset, one);
   }
 
   // The fields that share no word, and of which the words tell all.
   [[nodiscard]] FieldSet exact() const {
-    FieldSet out = ~(table_.unsure | table_.whole | doubtful_);
-    for (const FieldWord& word : table_.words)
-      if (!std::has_single_bit(word.fields)) out &= ~word.fields;
+    FieldSet out = ~(table_.unsure | doubtful_);
+    for (const FieldWords& four : table_.words)
+      for (const FieldSet fields : four.fields)
+        if (!std::has_single_bit(fields)) out &= ~fields;
     return out;
   }
 
@@ -50,61 +59,60 @@ class WordMaker {
   // A struct of more bytes is not looked at twice, in the words of the struct around it as well.
   static constexpr std::size_t kLarge = 256;
 
-  // The field at `index` has a part of this type at this offset.
-  void add(const TypeInfo& type, std::size_t offset, std::size_t index) {
-    const char* dflt = table_.defaults + offset;
+  // The field `one` has a part of this type at this offset.
+  void add(const TypeInfo& type, std::size_t offset, FieldSet one) {
     switch (type.kind) {
-      case Kind::text: return empty(offset + kSizeOfText, sizeof(std::size_t), index);
+      case Kind::text: return empty(offset + kSizeOfText, sizeof(std::size_t), one);
       case Kind::list:
-        doubtful_ |= FieldSet{1} << index;  // an empty list may have room
-        return empty(offset, sizeof(Elements), index);
-      case Kind::optional: return empty(offset + type.item->size, 1, index);
-      case Kind::map:
-      case Kind::variant: table_.unsure |= FieldSet{1} << index; return;
+        doubtful_ |= one;  // an empty list may have room
+        return empty(offset, sizeof(Elements), one);
+      case Kind::optional: return empty(offset + type.item->size, 1, one);
+      case Kind::map: return empty(offset + kSizeOfMap, sizeof(std::size_t), one);
+      case Kind::variant: table_.unsure |= one; return;
       case Kind::pair:
-        add(*type.item, offset, index);
-        return add(*type.second, offset + type.second_at, index);
+        add(*type.item, offset, one);
+        return add(*type.second, offset + type.second_at, one);
       case Kind::structure:
+        doubtful_ |= one;
         for (const Field& field : fields_of(type).fields)
-          add(*field.type, offset + field.offset, index);
+          add(*field.type, offset + field.offset, one);
         return;
       case Kind::real:
-        doubtful_ |= FieldSet{1} << index;  // two zeros
-        if (as<double>(dflt) != as<double>(dflt)) table_.unsure |= FieldSet{1} << index;
-        return bytes(offset, type.size, index);
-      default: return bytes(offset, type.size, index);
+        doubtful_ |= one;  // two zeros
+        if (std::isnan(as<double>(table_.defaults + offset))) table_.unsure |= one;
+        [[fallthrough]];
+      default: return bytes(offset, type.size, one);
     }
   }
 
   // The field is at its default if these bytes are zero, as they are there.
-  void empty(std::size_t offset, std::size_t count, std::size_t index) {
+  void empty(std::size_t offset, std::size_t count, FieldSet one) {
     for (std::size_t i = 0; i < count; ++i)
-      if (table_.defaults[offset + i] != 0) table_.unsure |= FieldSet{1} << index;
-    bytes(offset, count, index);
+      if (table_.defaults[offset + i] != 0) table_.unsure |= one;
+    bytes(offset, count, one);
   }
-  void bytes(std::size_t offset, std::size_t count, std::size_t index) {
-    if (size_ < sizeof(std::uint64_t)) {
-      table_.unsure |= FieldSet{1} << index;
-      return;
-    }
+  void bytes(std::size_t offset, std::size_t count, FieldSet one) {
     for (; count > 0; --count, ++offset) {
       const std::size_t start = std::min(offset / 8 * 8, size_ - 8);
-      FieldWord& word = at(start);
-      const std::uint64_t bits = std::uint64_t{0xff} << (8 * (offset - start));
-      word.mask |= bits;
-      word.fields |= FieldSet{1} << index;
+      const std::size_t word = word_at(start);
+      FieldWords& four = table_.words[word / 4];
+      four.mask[word % 4] |= std::uint64_t{0xff} << (8 * (offset - start));
+      four.fields[word % 4] |= one;
     }
   }
-  FieldWord& at(std::size_t start) {
-    for (FieldWord& word : table_.words)
-      if (word.offset == start) return word;
-    FieldWord word{static_cast<std::uint32_t>(start), 0, 0, 0};
-    std::memcpy(&word.dflt, table_.defaults + start, sizeof word.dflt);
-    return table_.words.emplace_back(word);
+  std::size_t word_at(std::size_t start) {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (table_.words[i / 4].offset[i % 4] == start) return i;
+    if (count_ % 4 == 0) table_.words.emplace_back();
+    FieldWords& four = table_.words.back();
+    four.offset[count_ % 4] = static_cast<std::uint32_t>(start);
+    std::memcpy(&four.dflt[count_ % 4], table_.defaults + start, 8);
+    return count_++;
   }
 
   FieldTable& table_;
   std::size_t size_;
+  std::size_t count_ = 0;  // words
   FieldSet doubtful_ = 0;
 };
 
@@ -121,8 +129,10 @@ const FieldTable& make_fields(const TypeInfo& type) {
   table->fields.shrink_to_fit();
   GANTRY_ASSERT(table->fields.size() <= kMostFields, "a struct has at most kMostFields fields");
   WordMaker words(*table, type.size);
-  for (std::size_t i = 0; i < table->fields.size(); ++i) words.add_field(table->fields[i], i);
-  table->exact = words.exact();
+  for (std::size_t i = 0; i < table->fields.size(); ++i)
+    words.add_field(table->fields[i], FieldSet{1} << i);
+  for (std::size_t i = 0; i < table->fields.size(); ++i)
+    table->fields[i].exact = (words.exact() >> i & 1) != 0;
   type.table.store(table, std::memory_order_release);
   return *table;
 }
@@ -172,7 +182,7 @@ bool same_as_default(const TypeInfo& type, const void* value, const void* dflt) 
     case Kind::resources: return as<Resources>(value) == as<Resources>(dflt);
     case Kind::optional: return !has_value(type, value) && !has_value(type, dflt);
     case Kind::list: return elements_of(value).bytes() == 0 && elements_of(dflt).bytes() == 0;
-    case Kind::map: return type.count(value) == 0 && type.count(dflt) == 0;
+    case Kind::map: return count_of(value) == 0 && count_of(dflt) == 0;
     case Kind::pair:
       return same_as_default(*type.item, value, dflt) &&
              same_as_default(*type.second, at(value, type.second_at), at(dflt, type.second_at));

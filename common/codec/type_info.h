@@ -3,6 +3,7 @@
 // values of all types by it, so nothing is instantiated per type and per walker.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -53,41 +54,59 @@ struct Alternative {  // of a variant
 struct Field {
   const TypeInfo* type;
   std::uint32_t offset;  // from the beginning of the struct
-  std::uint32_t number;
+  std::uint16_t number;
+  bool whole = false;  // a struct that is at its default if all of its own fields are
+  bool exact = false;  // FieldTable::perhaps_set() tells for certain
+  // An integer, boolean or enumeration is the word at `word`, shifted to the left by `left` and
+  // then to the right by `unused_bits`.
+  bool is_number = false;
+  bool is_signed = false;
+  std::uint8_t left = 0, unused_bits = 0;
+  std::uint32_t word = 0;
+  Kind kind{};
   std::string_view name;
+
+  [[nodiscard]] std::int64_t integer(const void* of) const {
+    std::uint64_t found;
+    std::memcpy(&found, static_cast<const char*>(of) + word, sizeof found);
+    found <<= left;
+    return is_signed ? static_cast<std::int64_t>(found) >> unused_bits
+                     : static_cast<std::int64_t>(found >> unused_bits);
+  }
 };
 
 // A set of fields, by their place in FieldTable::fields.
 using FieldSet = std::uint64_t;
 inline constexpr std::size_t kMostFields = 64;  // of a struct
 
-// Eight bytes of a struct. A value in which they differ from the default's, in the bits of the
-// mask, may have one of the fields set.
-struct FieldWord {
-  std::uint32_t offset;
-  std::uint64_t mask;
-  std::uint64_t dflt;
-  FieldSet fields;
+// Four words of a struct. A value of which a word differs from the default's, in the bits of its
+// mask, may have one of the word's fields set.
+struct FieldWords {
+  std::array<std::uint32_t, 4> offset{};
+  std::array<std::uint64_t, 4> mask{}, dflt{};
+  std::array<FieldSet, 4> fields{};
 };
 
 struct FieldTable {
   std::vector<Field> fields;       // in the order of declaration
   const char* defaults = nullptr;  // a default-constructed struct
-  std::vector<FieldWord> words;
+  std::vector<FieldWords> words;
   FieldSet unsure = 0;  // fields of which the words do not tell
-  FieldSet exact = 0;   // fields of which the words tell for certain
-  FieldSet whole = 0;   // structs that are at their default if all of their own fields are
 
   void add(int number, std::string_view name, const void* member, const TypeInfo& type);
 
   // The fields of `value` that may differ from their default: a few too many, never one too few.
   [[nodiscard]] FieldSet perhaps_set(const void* value) const {
     FieldSet out = unsure;
-    for (const FieldWord& word : words) {
-      std::uint64_t found = 0;
-      std::memcpy(&found, static_cast<const char*>(value) + word.offset, sizeof found);
-      if (((found ^ word.dflt) & word.mask) != 0) [[unlikely]]
-        out |= word.fields;
+    for (const FieldWords& four : words) {
+      std::array<std::uint64_t, 4> found;
+      for (std::size_t i = 0; i < 4; ++i) {
+        std::memcpy(&found[i], static_cast<const char*>(value) + four.offset[i], 8);
+        found[i] = (found[i] ^ four.dflt[i]) & four.mask[i];
+      }
+      if ((found[0] | found[1] | found[2] | found[3]) == 0) continue;
+      const auto of = [&](std::size_t i) { return found[i] != 0 ? four.fields[i] : 0; };
+      out |= (of(0) | of(1)) | (of(2) | of(3));
     }
     return out;
   }
@@ -116,7 +135,7 @@ struct TypeInfo {
   // optional: sets it to a default-constructed value, and returns this.
   void* (*renew)(void* value, std::size_t count) = nullptr;
   void (*clear)(void* value) = nullptr;                  // optional, map
-  std::size_t (*count)(const void* value) = nullptr;     // map: its size; variant: its index
+  std::size_t (*index)(const void* value) = nullptr;     // variant
   void* (*entry)(void* map, std::string key) = nullptr;  // the value at `key`, made if need be
   void (*each_entry)(void* map, EntryVisitor& visitor) = nullptr;
   void (*describe)(FieldTable& table,
@@ -153,6 +172,8 @@ inline void* at(void* value, std::size_t offset) {
 //
 // A string has its size in its second word.
 inline constexpr std::size_t kSizeOfText = sizeof(void*);
+// A map has its size in its last word.
+inline constexpr std::size_t kSizeOfMap = 5 * sizeof(void*);
 // A vector begins with pointers to its first element and behind its last; both are null before it
 // has had an element.
 struct Elements {
@@ -168,6 +189,10 @@ inline Elements elements_of(const void* list) {
 // An optional is its value, and then a bool. A variant begins with its alternative.
 inline bool has_value(const TypeInfo& type, const void* optional) {
   return as<bool>(at(optional, type.item->size));
+}
+
+inline std::size_t count_of(const void* map) {
+  return as<std::size_t>(at(map, kSizeOfMap));
 }
 
 // The integer in `value`, whose kind is `kind`.

@@ -1,5 +1,4 @@
-// kTypeInfo<T>: the TypeInfo of every type that a field may have (fields.h). This header is heavy;
-// only define.h includes it.
+// kTypeInfo<T>: the TypeInfo of a type that a field may have (fields.h). Only define.h includes it.
 #pragma once
 
 #include <array>
@@ -99,18 +98,18 @@ struct InfoOf<std::string> {
 template <class T>
 struct InfoOf<std::optional<T>> {
   static_assert(sizeof(std::optional<T>) == (sizeof(T) / alignof(T) + 1) * alignof(T));
+  static constexpr bool kLeftOut = requires { T::kLeftOutUnset; };
   static constexpr TypeInfo make() {
-    return {.kind = Kind::optional, .left_out_unset = requires {T::kLeftOutUnset;
+    return {.kind = Kind::optional,
+            .left_out_unset = kLeftOut,
+            .size = sizeof(std::optional<T>),
+            .item = &kTypeInfo<T>,
+            .renew = [](void* value, std::size_t) -> void* {
+              return &as<std::optional<T>>(value).emplace();
+            },
+            .clear = [](void* value) { as<std::optional<T>>(value).reset(); }};
   }
-  , .size = sizeof(std::optional<T>), .item = &kTypeInfo<T>,
-    .renew = [](void* value, std::size_t) -> void* {
-      return &as<std::optional<T>>(value).emplace();
-    },
-    .clear = [](void* value) { as<std::optional<T>>(value).reset(); }
 };
-}  // namespace gantry::codec
-}
-;
 
 template <class T>
 struct InfoOf<std::vector<T>> {
@@ -130,6 +129,7 @@ struct InfoOf<std::vector<T>> {
 template <class T>
 struct InfoOf<std::map<std::string, T>> {
   using Map = std::map<std::string, T>;
+  static_assert(sizeof(Map) == kSizeOfMap + sizeof(std::size_t));
   static void each(void* map, EntryVisitor& visitor) {
     for (auto& [key, value] : as<Map>(map)) visitor.entry(key, &value);
   }
@@ -139,7 +139,6 @@ struct InfoOf<std::map<std::string, T>> {
             .entry_size = sizeof(typename Map::value_type),
             .item = &kTypeInfo<T>,
             .clear = [](void* map) { as<Map>(map).clear(); },
-            .count = [](const void* map) { return as<Map>(map).size(); },
             .entry = [](void* map, std::string key) -> void* {
               auto& entries = as<Map>(map);
               return &entries.try_emplace(entries.end(), std::move(key))->second;
@@ -177,7 +176,7 @@ struct InfoOf<std::variant<T...>> {
     return {.kind = Kind::variant,
             .size = sizeof(Variant),
             .alternatives = kAlternatives,
-            .count = [](const void* variant) { return as<Variant>(variant).index(); }};
+            .index = [](const void* variant) { return as<Variant>(variant).index(); }};
   }
 };
 
@@ -221,6 +220,11 @@ constexpr TypeInfo struct_info() {
 }
 
 template <class T>
+concept VariantStruct = requires {
+  typename T::variant;
+};
+
+template <class T>
 constexpr TypeInfo make_type_info() {
   if constexpr (std::is_same_v<T, bool>) {
     return {.kind = Kind::boolean, .size = sizeof(T)};
@@ -236,6 +240,8 @@ constexpr TypeInfo make_type_info() {
     return {.kind = Kind::real, .size = sizeof(T)};
   } else if constexpr (HasFields<T>) {
     return struct_info<T>();
+  } else if constexpr (VariantStruct<T>) {
+    return InfoOf<typename T::variant>::make();
   } else {
     return InfoOf<T>::make();
   }

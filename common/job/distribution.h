@@ -21,13 +21,8 @@ enum class NodeOrder : std::uint8_t {
   plane = 2,      // round the nodes, in blocks of Distribution::plane tasks
   arbitrary = 3,  // a list of hosts names the node of each task
 };
-constexpr auto enum_names(NodeOrder) {
-  return std::array<std::pair<NodeOrder, std::string_view>, 4>{
-      {{NodeOrder::block, "block"},
-       {NodeOrder::cyclic, "cyclic"},
-       {NodeOrder::plane, "plane"},
-       {NodeOrder::arbitrary, "arbitrary"}}};
-}
+GANTRY_NAMES(NodeOrder, {block, "block"}, {cyclic, "cyclic"}, {plane, "plane"},
+             {arbitrary, "arbitrary"})
 
 // In which order a node's tasks get the step's cores there.
 enum class CoreOrder : std::uint8_t {
@@ -35,11 +30,7 @@ enum class CoreOrder : std::uint8_t {
   cyclic = 1,   // a task's on one socket, the next task's on the next
   fcyclic = 2,  // each core on the next socket, also of one task
 };
-constexpr auto enum_names(CoreOrder) {
-  return std::array<std::pair<CoreOrder, std::string_view>, 3>{{{CoreOrder::block, "block"},
-                                                                {CoreOrder::cyclic, "cyclic"},
-                                                                {CoreOrder::fcyclic, "fcyclic"}}};
-}
+GANTRY_NAMES(CoreOrder, {block, "block"}, {cyclic, "cyclic"}, {fcyclic, "fcyclic"})
 
 struct Distribution {
   NodeOrder nodes = NodeOrder::block;

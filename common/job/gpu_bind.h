@@ -35,14 +35,8 @@ struct GpuBind {
   friend bool operator==(const GpuBind&, const GpuBind&) = default;
   GANTRY_FIELDS(FIELD(1, kind), FIELD(2, count), FIELD(3, sets), FIELD(4, verbose))
 };
-constexpr auto enum_names(GpuBind::Kind) {
-  using enum GpuBind::Kind;
-  return std::array<std::pair<GpuBind::Kind, std::string_view>, 5>{{{none, "none"},
-                                                                    {per_task, "per_task"},
-                                                                    {single, "single"},
-                                                                    {map, "map"},
-                                                                    {closest, "closest"}}};
-}
+GANTRY_NAMES(GpuBind::Kind, {none, "none"}, {per_task, "per_task"}, {single, "single"},
+             {map, "map"}, {closest, "closest"})
 
 // Whether it is one that parse_gpu_bind() makes, so that gpus_of_task() can go by it; for one that
 // came over the wire.

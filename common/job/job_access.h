@@ -14,11 +14,8 @@ namespace gantry {
 
 // The kind of work, for reports and rules; it decides nothing else.
 enum class WorkType : std::uint8_t { training = 1, inference = 2, interactive = 3 };
-constexpr auto enum_names(WorkType) {
-  using enum WorkType;
-  return std::array<std::pair<WorkType, std::string_view>, 3>{
-      {{training, "training"}, {inference, "inference"}, {interactive, "interactive"}}};
-}
+GANTRY_NAMES(WorkType, {training, "training"}, {inference, "inference"},
+             {interactive, "interactive"})
 
 // How strong the wall around a job is; a later one is stronger, and slower.
 enum class Sandbox : std::uint8_t {
@@ -27,11 +24,8 @@ enum class Sandbox : std::uint8_t {
   gvisor = 3,    // a kernel of its own in user space (runsc)
   vm = 4,        // a virtual machine, by a runtime that the node names
 };
-constexpr auto enum_names(Sandbox) {
-  using enum Sandbox;
-  return std::array<std::pair<Sandbox, std::string_view>, 4>{
-      {{standard, "standard"}, {hardened, "hardened"}, {gvisor, "gvisor"}, {vm, "vm"}}};
-}
+GANTRY_NAMES(Sandbox, {standard, "standard"}, {hardened, "hardened"}, {gvisor, "gvisor"},
+             {vm, "vm"})
 
 // Whether a node has a sandbox, as it found out when its daemon started.
 struct SandboxFact {

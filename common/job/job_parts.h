@@ -7,9 +7,26 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 
 namespace gantry {
+
+// Choices of a job that are one word each: what becomes of its output files, its network, and how
+// its GPUs are named to it.
+
+enum class OpenMode : std::uint8_t { truncate = 0, append = 1 };
+GANTRY_NAMES(OpenMode, {truncate, "truncate"}, {append, "append"})
+
+// loopback: the job reaches nothing but itself on each node. job: it has an address on each node,
+// and its parts reach each other.
+enum class NetworkMode : std::uint8_t { loopback = 0, host = 1, job = 2 };
+GANTRY_NAMES(NetworkMode, {loopback, "none"}, {host, "host"}, {job, "job"})
+
+// What CUDA_VISIBLE_DEVICES has of whole GPUs: their UUIDs, or their numbers as the CUDA runtime of
+// the job counts them, which sees no other GPUs. Slices and parts of GPUs always have UUIDs.
+enum class GpuNames : std::uint8_t { uuid = 0, index = 1 };
+GANTRY_NAMES(GpuNames, {uuid, "uuid"}, {index, "index"})
 
 // Inclusive range of array indexes, first <= last, step >= 1.
 struct IndexRange {
@@ -36,6 +53,7 @@ struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
 };
 
 struct ContainerSpec {
+  GANTRY_SPECIAL_MEMBERS(ContainerSpec)
   std::string image;                // "" = host view; DIR, oci:DIR[:REF], oci-archive:FILE,
                                     // FILE.sqsh, docker://HOST/IMAGE:TAG
   std::vector<std::string> mounts;  // SRC:DST[:ro|rw]

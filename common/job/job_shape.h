@@ -13,41 +13,29 @@
 #include "common/fields.h"
 #include "common/job/job_access.h"
 #include "common/resources/gres.h"
+#include "common/special_members.h"
 
 namespace gantry {
 
 enum class TopologyWish : std::uint8_t { none = 0, required = 1, preferred = 2, balanced = 3 };
-constexpr auto enum_names(TopologyWish) {
-  using enum TopologyWish;
-  return std::array<std::pair<TopologyWish, std::string_view>, 4>{
-      {{none, "none"}, {required, "required"}, {preferred, "preferred"}, {balanced, "balanced"}}};
-}
+GANTRY_NAMES(TopologyWish, {none, "none"}, {required, "required"}, {preferred, "preferred"},
+             {balanced, "balanced"})
 
 enum class NodeSharing : std::uint8_t { any = 0, same_user = 1, same_tenant = 2 };
-constexpr auto enum_names(NodeSharing) {
-  using enum NodeSharing;
-  return std::array<std::pair<NodeSharing, std::string_view>, 3>{
-      {{any, "any"}, {same_user, "user"}, {same_tenant, "tenant"}}};
-}
+GANTRY_NAMES(NodeSharing, {any, "any"}, {same_user, "user"}, {same_tenant, "tenant"})
 
 // Which nodes a job wants of those that would do. next_to_each_other: they follow each other in the
 // order of the configuration, without one between them. as_many_as_may_be: its tasks are spread
 // over as many nodes as it may have.
 enum class NodeLayout : std::uint8_t { any = 0, next_to_each_other = 1, as_many_as_may_be = 2 };
-constexpr auto enum_names(NodeLayout) {
-  using enum NodeLayout;
-  return std::array<std::pair<NodeLayout, std::string_view>, 3>{
-      {{any, "any"}, {next_to_each_other, "contiguous"}, {as_many_as_may_be, "spread"}}};
-}
+GANTRY_NAMES(NodeLayout, {any, "any"}, {next_to_each_other, "contiguous"},
+             {as_many_as_may_be, "spread"})
 
 // Some jobs are promised things that a node daemon must know of. A daemon of an older release would
 // start such a job without them. Numbers are permanent.
 enum class NodeAbility : std::uint8_t { secrets = 1, storage = 2, staging = 3, doors = 4 };
-constexpr auto enum_names(NodeAbility) {
-  using enum NodeAbility;
-  return std::array<std::pair<NodeAbility, std::string_view>, 4>{
-      {{secrets, "secrets"}, {storage, "storage"}, {staging, "staging"}, {doors, "doors"}}};
-}
+GANTRY_NAMES(NodeAbility, {secrets, "secrets"}, {storage, "storage"}, {staging, "staging"},
+             {doors, "doors"})
 constexpr std::uint32_t bit_of(NodeAbility ability) {
   return 1U << static_cast<unsigned>(ability);
 }
@@ -55,6 +43,7 @@ constexpr std::uint32_t bit_of(NodeAbility ability) {
 // The part of a request that decides where and how a job fits. Jobs with equal shapes form one
 // scheduling class.
 struct JobShape {
+  GANTRY_SPECIAL_MEMBERS(JobShape)
   std::uint32_t min_nodes = 1;
   std::uint32_t max_nodes = 1;  // >= min_nodes; the job gets as few as hold its tasks
   std::uint32_t tasks = 1;

@@ -15,13 +15,13 @@
 #include "common/job/distribution.h"
 #include "common/job/given_options.h"
 #include "common/job/job_access.h"
-#include "common/job/job_modes.h"
 #include "common/job/job_parts.h"
 #include "common/job/job_shape.h"
 #include "common/job/mail.h"
 #include "common/job/placement.h"
 #include "common/job/process_limits.h"
 #include "common/resources/resources.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 #include "common/types.h"
 
@@ -34,15 +34,8 @@ enum class DependencyKind : std::uint8_t {
   after_corr = 5,   // array element of the same index has ended with exit 0
   singleton = 6,    // no earlier job of same name and user is queued or running; job is unset
 };
-constexpr auto enum_names(DependencyKind) {
-  using enum DependencyKind;
-  return std::array<std::pair<DependencyKind, std::string_view>, 6>{{{after, "after"},
-                                                                     {after_any, "afterany"},
-                                                                     {after_ok, "afterok"},
-                                                                     {after_notok, "afternotok"},
-                                                                     {after_corr, "aftercorr"},
-                                                                     {singleton, "singleton"}}};
-}
+GANTRY_NAMES(DependencyKind, {after, "after"}, {after_any, "afterany"}, {after_ok, "afterok"},
+             {after_notok, "afternotok"}, {after_corr, "aftercorr"}, {singleton, "singleton"})
 
 struct Dependency {
   DependencyKind kind = DependencyKind::after_any;
@@ -57,10 +50,7 @@ enum class JobKind : std::uint8_t {
   batch = 1,       // has a script, run on the first node
   allocation = 2,  // galloc / grun outside a job: holds nodes for steps, ended by its owner
 };
-constexpr auto enum_names(JobKind) {
-  return std::array<std::pair<JobKind, std::string_view>, 2>{
-      {{JobKind::batch, "batch"}, {JobKind::allocation, "allocation"}}};
-}
+GANTRY_NAMES(JobKind, {batch, "batch"}, {allocation, "allocation"})
 
 inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
 
@@ -88,6 +78,7 @@ struct ReplicaOf {
 };
 
 struct JobSpec {
+  GANTRY_SPECIAL_MEMBERS(JobSpec)
   JobKind kind = JobKind::batch;
   std::string name;
   std::string partition;  // "" = the default one; resolved at submit

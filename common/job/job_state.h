@@ -24,15 +24,8 @@ enum class Phase : std::uint8_t {
   ended = 5,
   suspended = 6,  // in rows only: running, and frozen on its nodes
 };
-constexpr auto enum_names(Phase) {
-  using enum Phase;
-  return std::array<std::pair<Phase, std::string_view>, 6>{{{queued, "queued"},
-                                                            {starting, "starting"},
-                                                            {running, "running"},
-                                                            {finishing, "finishing"},
-                                                            {ended, "ended"},
-                                                            {suspended, "suspended"}}};
-}
+GANTRY_NAMES(Phase, {queued, "queued"}, {starting, "starting"}, {running, "running"},
+             {finishing, "finishing"}, {ended, "ended"}, {suspended, "suspended"})
 
 // How a job ended (phase ended), or is going to end (phase finishing).
 enum class Outcome : std::uint8_t {
@@ -46,18 +39,9 @@ enum class Outcome : std::uint8_t {
   deadline = 8,       // could not end before its deadline
   preempted = 9,      // had to leave for another job, and was not requeued
 };
-constexpr auto enum_names(Outcome) {
-  using enum Outcome;
-  return std::array<std::pair<Outcome, std::string_view>, 9>{{{completed, "completed"},
-                                                              {failed, "failed"},
-                                                              {cancelled, "cancelled"},
-                                                              {timeout, "timeout"},
-                                                              {out_of_memory, "out_of_memory"},
-                                                              {node_fail, "node_fail"},
-                                                              {launch_failed, "launch_failed"},
-                                                              {deadline, "deadline"},
-                                                              {preempted, "preempted"}}};
-}
+GANTRY_NAMES(Outcome, {completed, "completed"}, {failed, "failed"}, {cancelled, "cancelled"},
+             {timeout, "timeout"}, {out_of_memory, "out_of_memory"}, {node_fail, "node_fail"},
+             {launch_failed, "launch_failed"}, {deadline, "deadline"}, {preempted, "preempted"})
 
 // Why a queued job waits. Names are Slurm's where Slurm has the reason.
 enum class Reason : std::uint8_t {
@@ -107,47 +91,23 @@ enum class Reason : std::uint8_t {
   secret_missing = 35,  // its tenant has no such secret any more; subject = NAME or NAME@VERSION
   dataset_denied = 40,  // its tenant may not use this dataset any more; subject = its name
 };
-constexpr auto enum_names(Reason) {
-  using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 37>{
-      {{none, "None"},
-       {priority, "Priority"},
-       {resources, "Resources"},
-       {dependency, "Dependency"},
-       {never_satisfied, "DependencyNeverSatisfied"},
-       {begin_time, "BeginTime"},
-       {held_user, "JobHeldUser"},
-       {held_admin, "JobHeldAdmin"},
-       {array_task_limit, "JobArrayTaskLimit"},
-       {partition_down, "PartitionDown"},
-       {partition_node_limit, "PartitionNodeLimit"},
-       {partition_time_limit, "PartitionTimeLimit"},
-       {nodes_unavailable, "ReqNodeNotAvail"},
-       {requeued, "BeginTime"},
-       {bad_constraints, "BadConstraints"},
-       {launch_failed_held, "launch_failed_requeued_held"},
-       {deadline, "DeadLine"},
-       {tenant_quota, "TenantQuota"},
-       {cohort_quota, "CohortQuota"},
-       {tenant_jobs, "TenantMaxJobs"},
-       {reclaiming, "Reclaiming"},
-       {planned, "Planned"},
-       {topology, "Topology"},
-       {anti_affinity, "AntiAffinity"},
-       {reservation, "Reservation"},
-       {maintenance, "ReqNodeNotAvail"},
-       {tainted, "Taints"},
-       {mig_repartition, "MigRepartition"},
-       {budget, "Budget"},
-       {licenses, "Licenses"},
-       {no_tenant, "InvalidAccount"},
-       {account_not_allowed, "AccountNotAllowed"},
-       {qos_not_allowed, "QOSNotAllowed"},
-       {use_limit, "AssociationResourceLimit"},
-       {special_exit, "JobHeldUser"},
-       {secret_missing, "SecretMissing"},
-       {dataset_denied, "DatasetDenied"}}};
-}
+GANTRY_NAMES(Reason, {none, "None"}, {priority, "Priority"}, {resources, "Resources"},
+             {dependency, "Dependency"}, {never_satisfied, "DependencyNeverSatisfied"},
+             {begin_time, "BeginTime"}, {held_user, "JobHeldUser"}, {held_admin, "JobHeldAdmin"},
+             {array_task_limit, "JobArrayTaskLimit"}, {partition_down, "PartitionDown"},
+             {partition_node_limit, "PartitionNodeLimit"},
+             {partition_time_limit, "PartitionTimeLimit"}, {nodes_unavailable, "ReqNodeNotAvail"},
+             {requeued, "BeginTime"}, {bad_constraints, "BadConstraints"},
+             {launch_failed_held, "launch_failed_requeued_held"}, {deadline, "DeadLine"},
+             {tenant_quota, "TenantQuota"}, {cohort_quota, "CohortQuota"},
+             {tenant_jobs, "TenantMaxJobs"}, {reclaiming, "Reclaiming"}, {planned, "Planned"},
+             {topology, "Topology"}, {anti_affinity, "AntiAffinity"}, {reservation, "Reservation"},
+             {maintenance, "ReqNodeNotAvail"}, {tainted, "Taints"},
+             {mig_repartition, "MigRepartition"}, {budget, "Budget"}, {licenses, "Licenses"},
+             {no_tenant, "InvalidAccount"}, {account_not_allowed, "AccountNotAllowed"},
+             {qos_not_allowed, "QOSNotAllowed"}, {use_limit, "AssociationResourceLimit"},
+             {special_exit, "JobHeldUser"}, {secret_missing, "SecretMissing"},
+             {dataset_denied, "DatasetDenied"})
 
 struct Verdict {
   Reason reason = Reason::none;
@@ -194,16 +154,8 @@ enum class NodeHealth : std::uint8_t {
   up = 1,
   lost = 2
 };  // down: never seen, or said goodbye
-constexpr auto enum_names(NodeHealth) {
-  using enum NodeHealth;
-  return std::array<std::pair<NodeHealth, std::string_view>, 3>{
-      {{down, "down"}, {up, "up"}, {lost, "lost"}}};
-}
+GANTRY_NAMES(NodeHealth, {down, "down"}, {up, "up"}, {lost, "lost"})
 enum class NodeIntent : std::uint8_t { open = 0, drain = 1, closed = 2 };
-constexpr auto enum_names(NodeIntent) {
-  using enum NodeIntent;
-  return std::array<std::pair<NodeIntent, std::string_view>, 3>{
-      {{open, "open"}, {drain, "drain"}, {closed, "closed"}}};
-}
+GANTRY_NAMES(NodeIntent, {open, "open"}, {drain, "drain"}, {closed, "closed"})
 
 }  // namespace gantry

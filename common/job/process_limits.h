@@ -28,19 +28,9 @@ enum class LimitName : std::uint8_t {
   resident_set = 9,
   stack = 10,
 };
-constexpr auto enum_names(LimitName) {
-  using enum LimitName;
-  return std::array<std::pair<LimitName, std::string_view>, 10>{{{address_space, "AS"},
-                                                                 {core, "CORE"},
-                                                                 {cpu_seconds, "CPU"},
-                                                                 {data, "DATA"},
-                                                                 {file_size, "FSIZE"},
-                                                                 {locked_memory, "MEMLOCK"},
-                                                                 {open_files, "NOFILE"},
-                                                                 {processes, "NPROC"},
-                                                                 {resident_set, "RSS"},
-                                                                 {stack, "STACK"}}};
-}
+GANTRY_NAMES(LimitName, {address_space, "AS"}, {core, "CORE"}, {cpu_seconds, "CPU"}, {data, "DATA"},
+             {file_size, "FSIZE"}, {locked_memory, "MEMLOCK"}, {open_files, "NOFILE"},
+             {processes, "NPROC"}, {resident_set, "RSS"}, {stack, "STACK"})
 
 struct SoftLimit {
   LimitName name = LimitName::core;

@@ -32,17 +32,8 @@ struct TaskBind {
   friend bool operator==(const TaskBind&, const TaskBind&) = default;
   GANTRY_FIELDS(FIELD(1, kind), FIELD(2, verbose), FIELD(3, prefer), FIELD(4, sets))
 };
-constexpr auto enum_names(TaskBind::Kind) {
-  using enum TaskBind::Kind;
-  return std::array<std::pair<TaskBind::Kind, std::string_view>, 8>{{{usual, "usual"},
-                                                                     {none, "none"},
-                                                                     {rank, "rank"},
-                                                                     {map, "map"},
-                                                                     {mask, "mask"},
-                                                                     {socket, "socket"},
-                                                                     {numa, "numa"},
-                                                                     {local, "local"}}};
-}
+GANTRY_NAMES(TaskBind::Kind, {usual, "usual"}, {none, "none"}, {rank, "rank"}, {map, "map"},
+             {mask, "mask"}, {socket, "socket"}, {numa, "numa"}, {local, "local"})
 
 // "verbose,map_cpu:0,1*2", "mask_cpu:0x3,0xc", "none", "rank", "cores", "threads", "sockets",
 // "ldoms", "quiet". Cores are given whole, so that cores and threads come to the same.

@@ -11,32 +11,28 @@
 
 #include "common/fields.h"
 #include "common/money/money.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 
 namespace gantry::tenancy {
 
 // Calendar periods in the tenant's time zone. `fixed` is one period, from `from` until `until`.
 enum class BudgetPeriod : std::uint8_t { month = 0, quarter = 1, year = 2, week = 3, fixed = 4 };
-constexpr auto enum_names(BudgetPeriod) {
-  using enum BudgetPeriod;
-  return std::array<std::pair<BudgetPeriod, std::string_view>, 5>{
-      {{month, "month"}, {quarter, "quarter"}, {year, "year"}, {week, "week"}, {fixed, "fixed"}}};
-}
+GANTRY_NAMES(BudgetPeriod, {month, "month"}, {quarter, "quarter"}, {year, "year"}, {week, "week"},
+             {fixed, "fixed"})
 
 // What happens to jobs that the budget cannot pay for. warn: they start all the same; lower_class:
 // they start in a lower class; hold: they wait; stop: they wait, and running jobs are ended once
 // the budget is used up.
 enum class BudgetAction : std::uint8_t { warn = 0, lower_class = 1, hold = 2, stop = 3 };
-constexpr auto enum_names(BudgetAction) {
-  using enum BudgetAction;
-  return std::array<std::pair<BudgetAction, std::string_view>, 4>{
-      {{warn, "warn"}, {lower_class, "lower-class"}, {hold, "hold"}, {stop, "stop"}}};
-}
+GANTRY_NAMES(BudgetAction, {warn, "warn"}, {lower_class, "lower-class"}, {hold, "hold"},
+             {stop, "stop"})
 
 inline constexpr Money kMostBudget{1'000'000'000'000 * kMoneyUnit};
 inline constexpr std::uint32_t kMostWarnPercent = 1000;
 
 struct Budget {
+  GANTRY_SPECIAL_MEMBERS(Budget)
   static constexpr std::string_view kName = "Budget";
   static constexpr int kKind = 9;
   std::string name;

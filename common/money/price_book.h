@@ -12,6 +12,7 @@
 
 #include "common/fields.h"
 #include "common/money/money.h"
+#include "common/special_members.h"
 #include "common/time/time_zone.h"
 
 namespace gantry::tenancy {
@@ -19,11 +20,7 @@ namespace gantry::tenancy {
 // What is credited for an attempt with such an end: nothing, the work since its newest checkpoint,
 // or everything.
 enum class CreditPart : std::uint8_t { none = 0, lost = 1, all = 2 };
-constexpr auto enum_names(CreditPart) {
-  using enum CreditPart;
-  return std::array<std::pair<CreditPart, std::string_view>, 3>{
-      {{none, "none"}, {lost, "lost"}, {all, "all"}}};
-}
+GANTRY_NAMES(CreditPart, {none, "none"}, {lost, "lost"}, {all, "all"})
 
 struct PricePlan {  // a factor on the prices of jobs that any of the lists names
   std::string name;
@@ -52,6 +49,7 @@ inline constexpr std::array<std::string_view, 7> kWeekdays{"sun", "mon", "tue", 
                                                            "thu", "fri", "sat"};
 
 struct PriceBook {
+  GANTRY_SPECIAL_MEMBERS(PriceBook)
   static constexpr std::string_view kName = "PriceBook";
   static constexpr int kKind = 8;
   std::string name;

@@ -1,10 +1,6 @@
 #include "common/net/zmtp_server.h"
 
-#include <sodium.h>
-
 #include <cstring>
-
-#include "common/assert.h"
 
 namespace gantry::net {
 namespace {
@@ -17,8 +13,14 @@ constexpr std::size_t kInitiateHead = 9 + kCookieBytes + 8;
 constexpr std::size_t kVouchBytes = 2 * kKeyBytes + kMacBytes;
 // Key, nonce of the vouch, vouch; then metadata follow.
 constexpr std::size_t kInitiateInner = kKeyBytes + 16 + kVouchBytes;
-constexpr std::size_t kMostPongs = 64 << 10;  // bytes of output beyond which pings are not answered
-constexpr std::size_t kKeptInput = 64 << 10;  // bytes of input buffer that an idle connection keeps
+constexpr Side kServer{.server = true,
+                       .error = ErrorCode::malformed,
+                       .other = "the peer",
+                       .sends = "CurveZMQMESSAGES",
+                       .receives = "CurveZMQMESSAGEC",
+                       .most_bytes = ZmtpServer::kMaxMessageBytes,
+                       .first_frame = ZmtpServer::kMaxHandshakeFrame,
+                       .most_pongs = 64 << 10};
 
 PublicKey key_of(std::string_view raw) {
   PublicKey key;
@@ -28,80 +30,11 @@ PublicKey key_of(std::string_view raw) {
 
 }  // namespace
 
-ZmtpServer::ZmtpServer(const KeyPair& own) : own_(own) {
-  const int ready = sodium_init();
-  GANTRY_ASSERT(ready >= 0, "libsodium cannot start");
-  output_.tail() = greeting(true);
-}
-
-Result<void> ZmtpServer::broken(std::string why) {
-  state_ = State::failed;
-  return fail(ErrorCode::malformed, std::move(why));
-}
-
-void ZmtpServer::send_box(std::uint8_t inner_flags, std::string_view content) {
-  append_message(output_.tail(), session_, "CurveZMQMESSAGES", ++nonce_, inner_flags, content);
-}
-
-void ZmtpServer::send(std::span<const std::string_view> frames) {
-  GANTRY_ASSERT(ready() && !frames.empty(), "send() before the handshake is done");
-  for (std::size_t i = 0; i < frames.size(); ++i)
-    send_box(i + 1 < frames.size() ? kFlagMore : 0, frames[i]);
-}
-
-std::optional<std::vector<Bytes>> ZmtpServer::next() {
-  if (messages_.empty()) return std::nullopt;
-  std::vector<Bytes> message = std::move(messages_.front());
-  messages_.pop_front();
-  return message;
-}
-
-Result<void> ZmtpServer::feed(std::string_view bytes) {
-  input_ += bytes;
-  std::size_t done = 0;
-  while (true) {
-    if (state_ == State::failed) return broken("the connection has failed");
-    std::size_t used = done;
-    if (const Result<void> result = consume(used); !result) return result;
-    if (used == done) break;
-    done = used;
-  }
-  input_.erase(0, done);
-  if (input_.empty() && input_.capacity() > kKeptInput) input_ = std::string();
-  return {};
-}
-
-Result<void> ZmtpServer::consume(std::size_t& used) {
-  const std::string_view rest = std::string_view(input_).substr(used);
-  if (state_ == State::greeting) {
-    if (!rest.empty() && rest[0] != '\xff') return broken("the peer does not speak ZMTP");
-    if (rest.size() < kGreetingBytes) return {};
-    used += kGreetingBytes;
-    return on_greeting(rest.substr(0, kGreetingBytes));
-  }
-  const auto frame = take_frame(rest, ready() ? kMaxWireFrame : kMaxHandshakeFrame);
-  if (!frame) return broken(frame.error().message);
-  if (!*frame) return {};
-  used += (*frame)->size;
-  switch (state_) {
-    case State::hello: return on_hello((*frame)->body);
-    case State::initiate: return on_initiate((*frame)->body);
-    case State::ready: return on_message((*frame)->body);
-    case State::greeting:
-    case State::failed: break;
-  }
-  return broken("the connection has failed");
-}
-
-Result<void> ZmtpServer::on_greeting(std::string_view greeting) {
-  if (const auto sound = check_greeting(greeting); !sound) return broken(sound.error().message);
-  state_ = State::hello;
-  return {};
-}
+ZmtpServer::ZmtpServer(const KeyPair& own) : End(kServer, own) {}
 
 // HELLO consists of "HELLO", version 1.0, 72 zeros against amplification, C', the nonce's counter,
 // and a box of 64 zeros, which shows that the peer knows our key and has the secret key of C'.
-Result<void> ZmtpServer::on_hello(std::string_view body) {
+Result<void> ZmtpServer::on_first(std::string_view body) {
   if (body.size() != kHelloBytes || !body.starts_with("\x05HELLO\x01\0"sv))
     return broken("a HELLO was expected in the handshake");
   Handshake handshake;
@@ -124,14 +57,14 @@ Result<void> ZmtpServer::on_hello(std::string_view body) {
   welcome += seal(content, nonce_of("WELCOME-"sv, random), *key);
   append_frame(output_.tail(), true, welcome);
   handshake_ = std::move(handshake);
-  state_ = State::initiate;
+  state_ = State::second;
   return {};
 }
 
 // INITIATE consists of "INITIATE", the cookie, the nonce's counter, and a box from C' to S'. The
 // box contains the peer's permanent key C, the vouch, and metadata. The vouch is a box from C to S'
 // with C' and our key: with it C says that C' is its own.
-Result<void> ZmtpServer::on_initiate(std::string_view body) {
+Result<void> ZmtpServer::on_second(std::string_view body) {
   if (body.size() < kInitiateHead + kMacBytes + kInitiateInner ||
       !body.starts_with("\x08INITIATE"sv))
     return broken("an INITIATE was expected in the handshake");
@@ -180,24 +113,6 @@ void ZmtpServer::send_ready() {
   body += eight(++nonce_);
   body += seal(metadata, nonce_of("CurveZMQREADY---", nonce_), session_);
   append_frame(output_.tail(), true, body);
-}
-
-Result<void> ZmtpServer::on_message(std::string_view body) {
-  auto opened = open_message(body, session_, "CurveZMQMESSAGEC", peer_nonce_);
-  if (!opened) return broken(opened.error().message);
-  if ((opened->flags & kFlagCommand) != 0) return on_command(opened->content);
-  auto message = parts_.add(std::move(*opened));
-  if (!message) return broken(message.error().message);
-  if (*message) messages_.push_back(std::move(**message));
-  return {};
-}
-
-Result<void> ZmtpServer::on_command(std::string_view body) {
-  const auto context = ping_context(body);
-  if (!context) return broken(context.error().message);
-  if (*context && output().size() < kMostPongs)
-    send_box(kFlagCommand, std::string("\x04PONG").append(**context));
-  return {};  // other commands mean nothing to a ROUTER
 }
 
 }  // namespace gantry::net

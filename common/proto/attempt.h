@@ -20,14 +20,8 @@ enum class AttemptPhase : std::uint8_t {
   finishing = 4,
   exited = 5
 };
-constexpr auto enum_names(AttemptPhase) {
-  using enum AttemptPhase;
-  return std::array<std::pair<AttemptPhase, std::string_view>, 5>{{{preparing, "preparing"},
-                                                                   {held, "held"},
-                                                                   {running, "running"},
-                                                                   {finishing, "finishing"},
-                                                                   {exited, "exited"}}};
-}
+GANTRY_NAMES(AttemptPhase, {preparing, "preparing"}, {held, "held"}, {running, "running"},
+             {finishing, "finishing"}, {exited, "exited"})
 
 struct AttemptKey {
   JobId job{};

@@ -56,14 +56,8 @@ enum class IncreaseState : std::uint8_t {
   withdrawn = 4,
   expired = 5
 };
-constexpr auto enum_names(IncreaseState) {
-  using enum IncreaseState;
-  return std::array<std::pair<IncreaseState, std::string_view>, 5>{{{asked, "asked"},
-                                                                    {approved, "approved"},
-                                                                    {denied, "denied"},
-                                                                    {withdrawn, "withdrawn"},
-                                                                    {expired, "expired"}}};
-}
+GANTRY_NAMES(IncreaseState, {asked, "asked"}, {approved, "approved"}, {denied, "denied"},
+             {withdrawn, "withdrawn"}, {expired, "expired"})
 
 // A request for more of a budget, or of a tenant's nominal quota; exactly one of `amount` and
 // `quota` is set.

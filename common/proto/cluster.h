@@ -14,10 +14,12 @@
 #include "common/proto/session.h"
 #include "common/resources/gpu.h"
 #include "common/resources/resources.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
 struct NodeRow {
+  GANTRY_SPECIAL_MEMBERS(NodeRow)
   std::string name;
   std::string address;  // host:port where the node's steps are reached; "" = never seen
   NodeHealth health = NodeHealth::down;
@@ -92,11 +94,8 @@ struct ListNodesReply {
 // jobs end as node_fail (or are requeued). Never declare it for a node that may still be alive.
 // `keep` leaves the state as it is, and changes what else the request says.
 enum class NodeAction : std::uint8_t { drain = 1, resume = 2, close = 3, dead = 4, keep = 5 };
-constexpr auto enum_names(NodeAction) {
-  using enum NodeAction;
-  return std::array<std::pair<NodeAction, std::string_view>, 5>{
-      {{drain, "drain"}, {resume, "resume"}, {close, "close"}, {dead, "dead"}, {keep, "keep"}}};
-}
+GANTRY_NAMES(NodeAction, {drain, "drain"}, {resume, "resume"}, {close, "close"}, {dead, "dead"},
+             {keep, "keep"})
 
 struct UpdateNodes {  // admin; answered by Ok; all or nothing
   std::vector<std::string> nodes;

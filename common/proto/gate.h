@@ -109,11 +109,8 @@ enum class ReplicaHealth : std::uint8_t {
   unready = 3,  // it was ready, and its probe fails now
   dead = 4,     // its liveness probe failed as often as the service allows
 };
-constexpr auto enum_names(ReplicaHealth) {
-  using enum ReplicaHealth;
-  return std::array<std::pair<ReplicaHealth, std::string_view>, 4>{
-      {{starting, "starting"}, {ready, "ready"}, {unready, "unready"}, {dead, "dead"}}};
-}
+GANTRY_NAMES(ReplicaHealth, {starting, "starting"}, {ready, "ready"}, {unready, "unready"},
+             {dead, "dead"})
 
 struct ReplicaReport {
   AttemptKey key;

@@ -9,6 +9,7 @@
 
 #include "common/fields.h"
 #include "common/proto/job_query.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
@@ -58,6 +59,7 @@ struct StepRow {
 };
 
 struct HistoryRow {
+  GANTRY_SPECIAL_MEMBERS(HistoryRow)
   JobRow row;
   Usage usage;
   std::string cause;

@@ -20,11 +20,7 @@ enum class SignalScope : std::uint8_t {
   batch_shell = 1,  // the batch shell only
   full = 2,         // both
 };
-constexpr auto enum_names(SignalScope) {
-  using enum SignalScope;
-  return std::array<std::pair<SignalScope, std::string_view>, 3>{
-      {{steps, "steps"}, {batch_shell, "batch"}, {full, "full"}}};
-}
+GANTRY_NAMES(SignalScope, {steps, "steps"}, {batch_shell, "batch"}, {full, "full"})
 
 // Ends jobs (signal not set), or sends a signal to running ones. For a user who is no operator the
 // filter is reduced to the user's own jobs; naming another user's job is refused. Ended and unknown

@@ -15,6 +15,7 @@
 #include "common/fields.h"
 #include "common/proto/attempt.h"
 #include "common/proto/job_ref.h"
+#include "common/special_members.h"
 #include "common/types.h"
 
 namespace gantry::proto {
@@ -55,6 +56,7 @@ struct NetworkReach {
 };
 
 struct JobNetwork {
+  GANTRY_SPECIAL_MEMBERS(JobNetwork)
   NetworkPart own;
   std::vector<NetworkPart> peers;  // all other parts of the job
   NetworkReach reach{};
@@ -66,14 +68,8 @@ struct JobNetwork {
 inline constexpr std::string_view kNoJobNetworks = "networks of jobs: ";
 
 enum class ProbeResult : std::uint8_t { none = 0, open = 1, refused = 2, silent = 3, failed = 4 };
-constexpr auto enum_names(ProbeResult) {
-  using enum ProbeResult;
-  return std::array<std::pair<ProbeResult, std::string_view>, 5>{{{none, "none"},
-                                                                  {open, "open"},
-                                                                  {refused, "refused"},
-                                                                  {silent, "silent"},
-                                                                  {failed, "failed"}}};
-}
+GANTRY_NAMES(ProbeResult, {none, "none"}, {open, "open"}, {refused, "refused"}, {silent, "silent"},
+             {failed, "failed"})
 
 struct ProbeNetwork {
   JobRef job;

@@ -12,11 +12,13 @@
 #include "common/money/money.h"
 #include "common/proto/gpu_rows.h"
 #include "common/proto/job_ref.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
 // One row: a job, a started task of an array, or the pending rest of an array (array_tasks is set).
 struct JobRow {
+  GANTRY_SPECIAL_MEMBERS(JobRow)
   JobId job{};                              // own id (of an element: its own)
   JobId array_job{};                        // 0 = no array
   std::optional<std::uint32_t> array_task;  // element
@@ -99,6 +101,7 @@ struct OpenDependency {
 };
 
 struct JobDetail {
+  GANTRY_SPECIAL_MEMBERS(JobDetail)
   JobRow row;
   JobSpec spec;
   Owner owner;

@@ -8,6 +8,7 @@
 
 #include "common/fields.h"
 #include "common/job/job_spec.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
@@ -27,6 +28,7 @@ struct JobRef {
 // Selects jobs. All given conditions must hold; an empty list sets no condition. Jobs that the
 // asker may not see are left out without an error.
 struct JobFilter {
+  GANTRY_SPECIAL_MEMBERS(JobFilter)
   std::vector<JobRef> jobs;
   std::vector<std::string> users;
   std::vector<std::string> names;

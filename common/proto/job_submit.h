@@ -12,10 +12,12 @@
 #include "common/money/money.h"
 #include "common/proto/job_query.h"
 #include "common/proto/job_ref.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
 struct SubmitJob {
+  GANTRY_SPECIAL_MEMBERS(SubmitJob)
   std::string request_id;  // chosen by the client, unique; a retry returns the first job's id
   JobSpec spec;
   Bytes script;  // batch only; begins with "#!"

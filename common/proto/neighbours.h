@@ -26,25 +26,12 @@ enum class SharedResource : std::uint8_t {
   memory_traffic = 5,
   pcie = 6
 };
-constexpr auto enum_names(SharedResource) {
-  using enum SharedResource;
-  return std::array<std::pair<SharedResource, std::string_view>, 6>{
-      {{cpu, "cpu"},
-       {memory, "memory"},
-       {disk, "disk"},
-       {network, "network"},
-       {memory_traffic, "memory-bandwidth"},
-       {pcie, "pcie"}}};
-}
+GANTRY_NAMES(SharedResource, {cpu, "cpu"}, {memory, "memory"}, {disk, "disk"}, {network, "network"},
+             {memory_traffic, "memory-bandwidth"}, {pcie, "pcie"})
 
 enum class SharingCause : std::uint8_t { neighbours = 1, itself = 2, machine = 3, unknown = 4 };
-constexpr auto enum_names(SharingCause) {
-  using enum SharingCause;
-  return std::array<std::pair<SharingCause, std::string_view>, 4>{{{neighbours, "neighbours"},
-                                                                   {itself, "self-inflicted"},
-                                                                   {machine, "machine"},
-                                                                   {unknown, "unknown"}}};
-}
+GANTRY_NAMES(SharingCause, {neighbours, "neighbours"}, {itself, "self-inflicted"},
+             {machine, "machine"}, {unknown, "unknown"})
 
 // A job that takes much of the resource; percent.
 struct SharingJob {

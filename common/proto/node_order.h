@@ -16,6 +16,7 @@
 #include "common/proto/job_network.h"
 #include "common/proto/node_report.h"
 #include "common/proto/secrets.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
@@ -74,6 +75,7 @@ struct HetGroup {
 };
 
 struct Launch {
+  GANTRY_SPECIAL_MEMBERS(Launch)
   OrderStamp stamp;
   AttemptKey key;
   bool hold = false;       // prepare, report LaunchReady, and wait for Go

@@ -12,6 +12,7 @@
 #include "common/proto/attempt.h"
 #include "common/proto/neighbours.h"
 #include "common/resources/gpu.h"
+#include "common/special_members.h"
 
 namespace gantry::proto {
 
@@ -24,6 +25,7 @@ inline constexpr std::uint64_t kMostIdsAhead = 100'000'000;
 
 // The first message after connecting, and whenever ctld asks. Answered by NodeAccept.
 struct NodeRegister {
+  GANTRY_SPECIAL_MEMBERS(NodeRegister)
   std::string node;  // must be the name for which this key was enrolled
   std::uint16_t protocol = 0;
   std::string version;
@@ -135,17 +137,9 @@ enum class ExitCause : std::uint8_t {
   // Never ran: its owner named something that does not exist or is not theirs; message says what.
   refused = 8,
 };
-constexpr auto enum_names(ExitCause) {
-  using enum ExitCause;
-  return std::array<std::pair<ExitCause, std::string_view>, 8>{{{exited, "exited"},
-                                                                {ordered, "ordered"},
-                                                                {out_of_memory, "out_of_memory"},
-                                                                {launch_failed, "launch_failed"},
-                                                                {shim_lost, "shim_lost"},
-                                                                {fenced, "fenced"},
-                                                                {node_rebooted, "node_rebooted"},
-                                                                {refused, "refused"}}};
-}
+GANTRY_NAMES(ExitCause, {exited, "exited"}, {ordered, "ordered"}, {out_of_memory, "out_of_memory"},
+             {launch_failed, "launch_failed"}, {shim_lost, "shim_lost"}, {fenced, "fenced"},
+             {node_rebooted, "node_rebooted"}, {refused, "refused"})
 
 struct ExitReport {  // resent until AckExit; afterwards the node has forgotten the attempt
   AttemptKey key;

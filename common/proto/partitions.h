@@ -84,11 +84,8 @@ struct UpdatePartition {  // for operators; all else of a partition is ChangePar
 
 // reset: what commands said of the partition is forgotten, and gantry.yaml alone counts again.
 enum class PartitionAction : std::uint8_t { create = 1, update = 2, remove = 3, reset = 4 };
-constexpr auto enum_names(PartitionAction) {
-  using enum PartitionAction;
-  return std::array<std::pair<PartitionAction, std::string_view>, 4>{
-      {{create, "create"}, {update, "update"}, {remove, "delete"}, {reset, "reset"}}};
-}
+GANTRY_NAMES(PartitionAction, {create, "create"}, {update, "update"}, {remove, "delete"},
+             {reset, "reset"})
 
 // Admin; answered by Ok. `values` are for create and update: options of a partition by their names
 // in gantry.yaml, in the form that they have there; the items of a list are separated by commas.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/special_members.h"
 #include "common/time/recurrence.h"
 #include "common/time/time.h"
 
@@ -14,11 +15,7 @@ namespace gantry::proto {
 // Which nodes of a reservation by number are replaced by others that are free: none, those that are
 // out of service, or also those that jobs use, so that there are always free ones.
 enum class NodeReplacement : std::uint8_t { none = 0, down = 1, used = 2 };
-constexpr auto enum_names(NodeReplacement) {
-  using enum NodeReplacement;
-  return std::array<std::pair<NodeReplacement, std::string_view>, 3>{
-      {{none, "none"}, {down, "down"}, {used, "used"}}};
-}
+GANTRY_NAMES(NodeReplacement, {none, "none"}, {down, "down"}, {used, "used"})
 
 // Makes a reservation, or puts another in its place; for operators. Answered by
 // ListReservationsReply with the new reservation.
@@ -57,6 +54,7 @@ struct RemoveReservation {  // operators; answered by Ok
 };
 
 struct ReservationRow {
+  GANTRY_SPECIAL_MEMBERS(ReservationRow)
   std::string name;
   std::string node_list;
   std::uint32_t nodes = 0;

@@ -12,6 +12,7 @@
 #include "common/fields.h"
 #include "common/money/money.h"
 #include "common/proto/gate.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 #include "common/types.h"
 
@@ -45,6 +46,7 @@ struct ServiceEvent {  // a change, with the numbers that led to it
 };
 
 struct ServiceRow {
+  GANTRY_SPECIAL_MEMBERS(ServiceRow)
   std::string name;
   std::string tenant;
   std::string owner;  // the user whose jobs its replicas are
@@ -87,11 +89,8 @@ struct ServiceList {
 };
 
 enum class ServiceAction : std::uint8_t { pause = 1, resume = 2, roll_back = 3, restart = 4 };
-constexpr auto enum_names(ServiceAction) {
-  using enum ServiceAction;
-  return std::array<std::pair<ServiceAction, std::string_view>, 4>{
-      {{pause, "pause"}, {resume, "resume"}, {roll_back, "rollback"}, {restart, "restart"}}};
-}
+GANTRY_NAMES(ServiceAction, {pause, "pause"}, {resume, "resume"}, {roll_back, "rollback"},
+             {restart, "restart"})
 
 struct ChangeService {  // it is answered by ServiceList
   std::string name;

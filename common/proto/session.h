@@ -42,10 +42,7 @@ struct HelloReply {
 };
 
 enum class AuthMethod : std::uint8_t { munge = 1, key = 2, token = 3 };
-constexpr auto enum_names(AuthMethod) {
-  return std::array<std::pair<AuthMethod, std::string_view>, 3>{
-      {{AuthMethod::munge, "munge"}, {AuthMethod::key, "key"}, {AuthMethod::token, "token"}}};
-}
+GANTRY_NAMES(AuthMethod, {munge, "munge"}, {key, "key"}, {token, "token"})
 
 // Proves who a client is. The credential covers the CURVE public key of this connection; only a
 // token does not, and acts for its user whoever has it. AuthReply answers only if want_reply is
@@ -60,10 +57,7 @@ struct Authenticate {
 };
 
 enum class Role : std::uint8_t { user = 1, admin = 2 };  // admin: platform admin
-constexpr auto enum_names(Role) {
-  return std::array<std::pair<Role, std::string_view>, 2>{
-      {{Role::user, "user"}, {Role::admin, "platform-admin"}}};
-}
+GANTRY_NAMES(Role, {user, "user"}, {admin, "platform-admin"})
 
 struct AuthReply {
   Uid uid{};

@@ -25,19 +25,12 @@ struct TerminalSize {
 
 // The interface by which the tasks of a step find each other, besides their environment.
 enum class StepMpi : std::uint8_t { none = 0, pmix = 1, pmi2 = 2 };
-constexpr auto enum_names(StepMpi) {
-  return std::array<std::pair<StepMpi, std::string_view>, 3>{
-      {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}, {StepMpi::pmi2, "pmi2"}}};
-}
+GANTRY_NAMES(StepMpi, {none, "none"}, {pmix, "pmix"}, {pmi2, "pmi2"})
 
 // Which tasks read the client's standard input.
 enum class StepInputTo : std::uint8_t { first_task = 0, all_tasks = 1, one_task = 2 };
-constexpr auto enum_names(StepInputTo) {
-  return std::array<std::pair<StepInputTo, std::string_view>, 3>{
-      {{StepInputTo::first_task, "first_task"},
-       {StepInputTo::all_tasks, "all_tasks"},
-       {StepInputTo::one_task, "one_task"}}};
-}
+GANTRY_NAMES(StepInputTo, {first_task, "first_task"}, {all_tasks, "all_tasks"},
+             {one_task, "one_task"})
 
 // One of several steps, in components of a heterogeneous job, that their tasks see as one step.
 struct HetStep {

@@ -35,11 +35,8 @@ struct ApplyTenancy {
 };
 
 enum class ChangeAction : std::uint8_t { unchanged = 0, created = 1, changed = 2, removed = 3 };
-constexpr auto enum_names(ChangeAction) {
-  using enum ChangeAction;
-  return std::array<std::pair<ChangeAction, std::string_view>, 4>{
-      {{unchanged, "unchanged"}, {created, "created"}, {changed, "changed"}, {removed, "removed"}}};
-}
+GANTRY_NAMES(ChangeAction, {unchanged, "unchanged"}, {created, "created"}, {changed, "changed"},
+             {removed, "removed"})
 
 struct FieldChange {
   std::string path;    // as in the file: "quota.gpu.nominal", "projects[retraining].shares"

@@ -22,11 +22,8 @@ struct TenantEvents {              // of tenants that the asker may see
 
 // What is done about idle GPUs, the mildest first; each after the time that the tenant sets for it.
 enum class IdleGpuStep : std::uint8_t { none = 0, note = 1, warn = 2, requeue = 3, cancel = 4 };
-constexpr auto enum_names(IdleGpuStep) {
-  using enum IdleGpuStep;
-  return std::array<std::pair<IdleGpuStep, std::string_view>, 5>{
-      {{none, "none"}, {note, "note"}, {warn, "warn"}, {requeue, "requeue"}, {cancel, "cancel"}}};
-}
+GANTRY_NAMES(IdleGpuStep, {none, "none"}, {note, "note"}, {warn, "warn"}, {requeue, "requeue"},
+             {cancel, "cancel"})
 
 struct QuotaAlert {
   std::uint64_t number = 0;  // 1..

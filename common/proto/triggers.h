@@ -26,15 +26,8 @@ enum class TriggerOn : std::uint8_t {
   idle = 6,      // nothing has run on a node for `offset`
   reconfig = 7,  // the controller has read its configuration again
 };
-constexpr auto enum_names(TriggerOn) {
-  return std::array<std::pair<TriggerOn, std::string_view>, 7>{{{TriggerOn::fini, "fini"},
-                                                                {TriggerOn::time, "time"},
-                                                                {TriggerOn::down, "down"},
-                                                                {TriggerOn::up, "up"},
-                                                                {TriggerOn::drained, "drained"},
-                                                                {TriggerOn::idle, "idle"},
-                                                                {TriggerOn::reconfig, "reconfig"}}};
-}
+GANTRY_NAMES(TriggerOn, {fini, "fini"}, {time, "time"}, {down, "down"}, {up, "up"},
+             {drained, "drained"}, {idle, "idle"}, {reconfig, "reconfig"})
 
 struct Trigger {
   TriggerId id{};  // given by the controller

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/special_members.h"
 #include "common/types.h"
 
 namespace gantry::proto {
@@ -31,6 +32,7 @@ struct PartOfUse {
 };
 
 struct UseRow {
+  GANTRY_SPECIAL_MEMBERS(UseRow)
   std::uint32_t id = 0;  // its place in the list, from 1
   std::string qos;       // set for a QOS
   // Set for an association: an account (a tenant or a project) and, for one of a user, the user.

@@ -12,6 +12,7 @@
 
 #include "common/fields.h"
 #include "common/quantity.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 
 namespace gantry {
@@ -60,11 +61,7 @@ struct MigSlice {
 
 // What a failure affects, from the least to the most.
 enum class FaultDomain : std::uint8_t { none = 0, slice = 1, gpu = 2, node = 3 };
-constexpr auto enum_names(FaultDomain) {
-  using enum FaultDomain;
-  return std::array<std::pair<FaultDomain, std::string_view>, 4>{
-      {{none, "none"}, {slice, "slice"}, {gpu, "gpu"}, {node, "node"}}};
-}
+GANTRY_NAMES(FaultDomain, {none, "none"}, {slice, "slice"}, {gpu, "gpu"}, {node, "node"})
 
 struct GpuFault {
   FaultDomain domain = FaultDomain::none;
@@ -77,6 +74,7 @@ struct GpuFault {
 };
 
 struct GpuDevice {
+  GANTRY_SPECIAL_MEMBERS(GpuDevice)
   std::uint32_t index = 0;             // in order of PCI addresses; grants refer to it
   std::string uuid;                    // "GPU-…"
   std::string name;                    // name given by the driver, "NVIDIA H100 80GB HBM3"
@@ -118,6 +116,7 @@ struct GpuGrant {
 
 // Everything that a node reports about its GPUs.
 struct GpuInventory {
+  GANTRY_SPECIAL_MEMBERS(GpuInventory)
   std::string driver;    // version; "" = no driver
   std::string cuda;      // newest CUDA that it supports, "12.4"
   std::string why_none;  // if there are no GPUs: one clause that says why

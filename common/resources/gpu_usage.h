@@ -22,11 +22,8 @@ enum class GpuScrub : std::uint8_t {
   not_possible = 2,  // the note says why; the node's policy let the job start
   off = 3,           // noded.gpu_scrub: off
 };
-constexpr auto enum_names(GpuScrub) {
-  using enum GpuScrub;
-  return std::array<std::pair<GpuScrub, std::string_view>, 4>{
-      {{not_needed, "not_needed"}, {done, "done"}, {not_possible, "not_possible"}, {off, "off"}}};
-}
+GANTRY_NAMES(GpuScrub, {not_needed, "not_needed"}, {done, "done"}, {not_possible, "not_possible"},
+             {off, "off"})
 
 struct GpuUsage {
   std::string uuid;  // of the GPU or slice

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "common/assert.h"
+#include "common/resources/gpu.h"
 #include "common/resources/gres.h"
 #include "common/text/text.h"
 
@@ -126,5 +127,8 @@ std::string to_string(const Resources& r) {
   }
   return text;
 }
+
+GANTRY_DEFINE_SPECIAL_MEMBERS(GpuDevice)
+GANTRY_DEFINE_SPECIAL_MEMBERS(GpuInventory)
 
 }  // namespace gantry

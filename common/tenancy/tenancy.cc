@@ -41,4 +41,13 @@ std::vector<std::string> projects_above(const std::vector<Project>& projects,
   return out;
 }
 
+GANTRY_DEFINE_SPECIAL_MEMBERS(Document)
+GANTRY_DEFINE_SPECIAL_MEMBERS(Tenant)
+GANTRY_DEFINE_SPECIAL_MEMBERS(Service)
+GANTRY_DEFINE_SPECIAL_MEMBERS(ServiceVersion)
+GANTRY_DEFINE_SPECIAL_MEMBERS(Policy)
+GANTRY_DEFINE_SPECIAL_MEMBERS(NodePool)
+GANTRY_DEFINE_SPECIAL_MEMBERS(PriceBook)
+GANTRY_DEFINE_SPECIAL_MEMBERS(Budget)
+
 }  // namespace gantry::tenancy

@@ -19,23 +19,17 @@
 
 #include "common/fields.h"
 #include "common/resources/resources.h"
-#include "common/tenancy/tenancy_limits.h"
-#include "common/tenancy/tenancy_network.h"
+#include "common/special_members.h"
+#include "common/tenancy/tenancy_parts.h"
 #include "common/tenancy/tenancy_rules.h"
-#include "common/tenancy/tenancy_storage.h"
 #include "common/time/time.h"
 
 namespace gantry {
 
-constexpr auto enum_names(Resource) {  // a number on the wire, a name in JSON
-  using enum Resource;
-  return std::array<std::pair<Resource, std::string_view>, kResourceCount>{{{cpu, "cpu"},
-                                                                            {memory, "mem"},
-                                                                            {gpu, "gpu"},
-                                                                            {scratch, "scratch"},
-                                                                            {io, "io"},
-                                                                            {net, "net"}}};
-}
+// A number on the wire, a name in JSON.
+GANTRY_NAMES(Resource, {cpu, "cpu"}, {memory, "mem"}, {gpu, "gpu"}, {scratch, "scratch"},
+             {io, "io"}, {net, "net"})
+static_assert(enum_names(Resource{}).size() == kResourceCount);
 
 }  // namespace gantry
 
@@ -61,15 +55,8 @@ enum class Role : std::uint8_t {
   operator_role = 4,
   admin = 5
 };
-constexpr auto enum_names(Role) {
-  using enum Role;
-  return std::array<std::pair<Role, std::string_view>, 6>{{{auditor, "auditor"},
-                                                           {viewer, "viewer"},
-                                                           {user, "user"},
-                                                           {tenant_admin, "tenant-admin"},
-                                                           {operator_role, "operator"},
-                                                           {admin, "admin"}}};
-}
+GANTRY_NAMES(Role, {auditor, "auditor"}, {viewer, "viewer"}, {user, "user"},
+             {tenant_admin, "tenant-admin"}, {operator_role, "operator"}, {admin, "admin"})
 
 // Roles that reach beyond the tenant whose document grants them.
 constexpr bool of_cluster(Role role) {
@@ -112,18 +99,10 @@ std::vector<std::string> projects_above(const std::vector<Project>& projects,
                                         const std::string& name);
 
 enum class Reclaim : std::uint8_t { any = 0, lower = 1, never = 2 };
-constexpr auto enum_names(Reclaim) {
-  using enum Reclaim;
-  return std::array<std::pair<Reclaim, std::string_view>, 3>{
-      {{any, "any"}, {lower, "lower-class"}, {never, "never"}}};
-}
+GANTRY_NAMES(Reclaim, {any, "any"}, {lower, "lower-class"}, {never, "never"})
 
 enum class VictimMode : std::uint8_t { requeue = 0, suspend = 1, cancel = 2 };
-constexpr auto enum_names(VictimMode) {
-  using enum VictimMode;
-  return std::array<std::pair<VictimMode, std::string_view>, 3>{
-      {{requeue, "requeue"}, {suspend, "suspend"}, {cancel, "cancel"}}};
-}
+GANTRY_NAMES(VictimMode, {requeue, "requeue"}, {suspend, "suspend"}, {cancel, "cancel"})
 
 // Orders jobs only inside the tenant: its value is added to the job's priority.
 struct TenantClass {
@@ -135,6 +114,7 @@ struct TenantClass {
 
 // A tenant. Empty lists and values that are not set are taken from the tier.
 struct Tenant {
+  GANTRY_SPECIAL_MEMBERS(Tenant)
   static constexpr std::string_view kName = "Tenant";
   static constexpr int kKind = 1;
   std::string name;                     // also the name of its partition

@@ -5,6 +5,7 @@
 #include "common/fields.h"
 #include "common/money/budget.h"
 #include "common/money/price_book.h"
+#include "common/special_members.h"
 #include "common/tenancy/tenancy.h"
 #include "common/tenancy/tenancy_service.h"
 
@@ -75,6 +76,7 @@ struct Flavor {  // a kind of node that quota refers to; a node has the first fl
 };
 
 struct NodePool {
+  GANTRY_SPECIAL_MEMBERS(NodePool)
   static constexpr std::string_view kName = "NodePool";
   static constexpr int kKind = 6;
   std::string name;
@@ -150,9 +152,13 @@ struct LicenseResource {
                 FIELD(5, percent))
 };
 
-using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
-                              PriceBook, Budget, Manifest, OtherCluster, LicenseResource,
-                              NetworkProfile, NetworkService, CustomRole, Policy, Dataset, Service>;
+struct Document
+    : std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology, PriceBook,
+                   Budget, Manifest, OtherCluster, LicenseResource, NetworkProfile, NetworkService,
+                   CustomRole, Policy, Dataset, Service> {
+  using variant::variant;
+  GANTRY_SPECIAL_MEMBERS(Document)
+};
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

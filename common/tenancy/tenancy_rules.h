@@ -13,6 +13,7 @@
 
 #include "common/fields.h"
 #include "common/job/job_access.h"
+#include "common/special_members.h"
 
 namespace gantry::tenancy {
 
@@ -27,11 +28,8 @@ struct LabelRule {  // a label that jobs of the tenant must have
 // How much a job may ask of the host; the names and their meaning are those of Kubernetes' Pod
 // Security Standards.
 enum class SecurityProfile : std::uint8_t { privileged = 1, baseline = 2, restricted = 3 };
-constexpr auto enum_names(SecurityProfile) {
-  using enum SecurityProfile;
-  return std::array<std::pair<SecurityProfile, std::string_view>, 3>{
-      {{privileged, "privileged"}, {baseline, "baseline"}, {restricted, "restricted"}}};
-}
+GANTRY_NAMES(SecurityProfile, {privileged, "privileged"}, {baseline, "baseline"},
+             {restricted, "restricted"})
 
 // Values that are not set are those of the tier, and then the defaults that are named here.
 struct TenantSecurity {
@@ -61,18 +59,10 @@ enum class TenantRight : std::uint8_t {
   edit_secrets = 8,   // make, replace and remove its secrets
   ask_increase = 9,   // more quota or budget
 };
-constexpr auto enum_names(TenantRight) {
-  using enum TenantRight;
-  return std::array<std::pair<TenantRight, std::string_view>, 9>{{{see, "see"},
-                                                                  {submit, "submit"},
-                                                                  {change_jobs, "change-jobs"},
-                                                                  {read_output, "read-output"},
-                                                                  {edit_projects, "edit-projects"},
-                                                                  {edit_roles, "edit-roles"},
-                                                                  {edit_policies, "edit-policies"},
-                                                                  {edit_secrets, "edit-secrets"},
-                                                                  {ask_increase, "ask-increase"}}};
-}
+GANTRY_NAMES(TenantRight, {see, "see"}, {submit, "submit"}, {change_jobs, "change-jobs"},
+             {read_output, "read-output"}, {edit_projects, "edit-projects"},
+             {edit_roles, "edit-roles"}, {edit_policies, "edit-policies"},
+             {edit_secrets, "edit-secrets"}, {ask_increase, "ask-increase"})
 
 // A role of the site's own: one of the built-in roles of tenants, without some of its rights.
 struct CustomRole {
@@ -90,21 +80,14 @@ struct CustomRole {
 };
 
 enum class PolicyAction : std::uint8_t { deny = 1, warn = 2, set = 3, allow = 4 };
-constexpr auto enum_names(PolicyAction) {
-  using enum PolicyAction;
-  return std::array<std::pair<PolicyAction, std::string_view>, 4>{
-      {{deny, "deny"}, {warn, "warn"}, {set, "default"}, {allow, "allow"}}};
-}
+GANTRY_NAMES(PolicyAction, {deny, "deny"}, {warn, "warn"}, {set, "default"}, {allow, "allow"})
 
 enum class PolicyMode : std::uint8_t { enforce = 1, audit = 2 };
-constexpr auto enum_names(PolicyMode) {
-  using enum PolicyMode;
-  return std::array<std::pair<PolicyMode, std::string_view>, 2>{
-      {{enforce, "enforce"}, {audit, "audit"}}};
-}
+GANTRY_NAMES(PolicyMode, {enforce, "enforce"}, {audit, "audit"})
 
 // A rule about jobs at submit and update. `match` and `unless` are patterns by field of the job.
 struct Policy {
+  GANTRY_SPECIAL_MEMBERS(Policy)
   static constexpr std::string_view kName = "Policy";
   static constexpr int kKind = 41;
   std::string name;

@@ -13,10 +13,51 @@
 #include "common/fields.h"
 #include "common/job/job_access.h"
 #include "common/money/money.h"
-#include "common/tenancy/tenancy_route.h"
+#include "common/special_members.h"
 #include "common/time/time.h"
 
 namespace gantry::tenancy {
+
+// How requests come to a service: what gates need to know of its document.
+
+enum class BalancePolicy : std::uint8_t { round_robin = 1, least_loaded = 2, latency = 3, key = 4 };
+GANTRY_NAMES(BalancePolicy, {round_robin, "round-robin"}, {least_loaded, "least-loaded"},
+             {latency, "latency"}, {key, "key"})
+
+// Who may send requests. Whoever may not gets 401 or 403 from the gate, whatever the path is.
+enum class ServiceAccess : std::uint8_t { tenant = 1, tokens = 2, open = 3 };
+GANTRY_NAMES(ServiceAccess, {tenant, "tenant"}, {tokens, "tokens"}, {open, "open"})
+
+struct ServiceProbe {
+  // Of a GET, which is to be answered with 2xx or 3xx; "" = for readiness a connection is enough,
+  // and there is no probe of liveness.
+  std::string path;
+  Duration interval = seconds(2);  // between two probes
+  Duration timeout = seconds(1);   // of one
+  std::uint32_t failures = 3;      // in a row, until it counts as failed
+  friend bool operator==(const ServiceProbe&, const ServiceProbe&) = default;
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, interval), FIELD(3, timeout), FIELD(4, failures))
+};
+
+struct ServiceRoute {
+  std::vector<std::string> hosts;  // names in the Host header, in small letters
+  std::string path;                // what the request's path begins with; "" = any
+  ServiceAccess access = ServiceAccess::tenant;
+  std::vector<std::string> callers;  // further tenants whose tokens are taken
+  BalancePolicy balance = BalancePolicy::least_loaded;
+  std::string key_header;  // of balance `key`: requests with the same value go to one replica
+  std::uint32_t concurrency = 0;  // requests in one replica at a time; 0 = no limit
+  std::uint32_t queue = 1000;     // requests that may wait in a gate; above: 429
+  Duration wait{};                // how long one may wait there until it gets 429; 0 = the target
+  std::uint32_t requests = 0;     // a second, by each calling tenant at each gate; 0 = no limit
+  bool repeat = false;  // a request that is lost with its replica is sent to another, once
+  ServiceProbe ready, live;
+  friend bool operator==(const ServiceRoute&, const ServiceRoute&) = default;
+  GANTRY_FIELDS(FIELD(1, hosts), FIELD(2, path), FIELD(3, access), FIELD(4, callers),
+                FIELD(5, balance), FIELD(6, key_header), FIELD(7, concurrency), FIELD(8, queue),
+                FIELD(9, wait), FIELD(10, requests), FIELD(11, repeat), FIELD(12, ready),
+                FIELD(13, live))
+};
 
 // What one replica gets of a node. The shapes of a version are a ladder: a replica has the first
 // one unless the service needs a larger one to keep its promise.
@@ -37,6 +78,7 @@ struct ServiceShape {
 
 // One version: what a replica runs, and on what.
 struct ServiceVersion {
+  GANTRY_SPECIAL_MEMBERS(ServiceVersion)
   std::string name;
   std::uint32_t weight = 100;  // its part of the requests beside the other versions; 0 = none
   std::string command;         // for /bin/sh; it may use $PORT
@@ -53,19 +95,11 @@ struct ServiceVersion {
 };
 
 enum class ScaleBy : std::uint8_t { promise = 1, concurrency = 2, rate = 3 };
-constexpr auto enum_names(ScaleBy) {
-  using enum ScaleBy;
-  return std::array<std::pair<ScaleBy, std::string_view>, 3>{
-      {{promise, "promise"}, {concurrency, "concurrency"}, {rate, "rate"}}};
-}
+GANTRY_NAMES(ScaleBy, {promise, "promise"}, {concurrency, "concurrency"}, {rate, "rate"})
 
 // With whom a replica shares its device, if it has a part of one.
 enum class DeviceSharing : std::uint8_t { alone = 1, tenant = 2 };
-constexpr auto enum_names(DeviceSharing) {
-  using enum DeviceSharing;
-  return std::array<std::pair<DeviceSharing, std::string_view>, 2>{
-      {{alone, "alone"}, {tenant, "tenant"}}};
-}
+GANTRY_NAMES(DeviceSharing, {alone, "alone"}, {tenant, "tenant"})
 
 // At these hours there are at least so many replicas, whatever the load is.
 struct ScaleHours {
@@ -95,11 +129,7 @@ struct ServiceScale {
 };
 
 enum class RolloutKind : std::uint8_t { rolling = 1, canary = 2, blue_green = 3 };
-constexpr auto enum_names(RolloutKind) {
-  using enum RolloutKind;
-  return std::array<std::pair<RolloutKind, std::string_view>, 3>{
-      {{rolling, "rolling"}, {canary, "canary"}, {blue_green, "blue-green"}}};
-}
+GANTRY_NAMES(RolloutKind, {rolling, "rolling"}, {canary, "canary"}, {blue_green, "blue-green"})
 
 // How a changed version comes in place of the one before it, and when it goes back by itself.
 struct ServiceRollout {
@@ -114,6 +144,7 @@ struct ServiceRollout {
 };
 
 struct Service {
+  GANTRY_SPECIAL_MEMBERS(Service)
   static constexpr std::string_view kName = "Service";
   static constexpr int kKind = 43;
   std::string name;

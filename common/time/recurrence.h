@@ -23,15 +23,8 @@ enum class Recurrence : std::uint8_t {
   weekends = 4,  // Saturday and Sunday
   weekly = 5,
 };
-constexpr auto enum_names(Recurrence) {
-  using enum Recurrence;
-  return std::array<std::pair<Recurrence, std::string_view>, 6>{{{once, "once"},
-                                                                 {hourly, "hourly"},
-                                                                 {daily, "daily"},
-                                                                 {weekdays, "weekdays"},
-                                                                 {weekends, "weekends"},
-                                                                 {weekly, "weekly"}}};
-}
+GANTRY_NAMES(Recurrence, {once, "once"}, {hourly, "hourly"}, {daily, "daily"},
+             {weekdays, "weekdays"}, {weekends, "weekends"}, {weekly, "weekly"})
 
 struct TimeSpan {  // half-open
   Instant from{}, until{};

@@ -94,11 +94,11 @@ class Resolver {
       std::int64_t& sum = sums_[{line.flavor, line.resource}];
       sum += *parts.nominal->part;
       if (sum > kAll)
-        return fail(ErrorCode::invalid_argument,
-                    fmt::format("{}: {}: with this, {} of all {} are guaranteed; parts sum to at "
-                                "most 100%",
-                                to_string(parts.nominal->place), parts.nominal->path, percent(sum),
-                                cell_text(line.resource, line.flavor)));
+        return fail(
+            ErrorCode::invalid_argument,
+            fmt::format("{}: {}: with this, {} of all {} are guaranteed; parts sum to at most 100%",
+                        to_string(parts.nominal->place), parts.nominal->path, percent(sum),
+                        cell_text(line.resource, line.flavor)));
     }
     for (const auto& [from, is_burst] : {std::pair(&parts.borrow, false), {&parts.burst, true}}) {
       if (!*from) continue;
@@ -185,8 +185,8 @@ void warn_of_guarantees(std::span<const Document> documents, const Capacity& cap
     }
     if (sum > there)
       out.push_back(fmt::format(
-          "{} {} are guaranteed in all, and the cluster has {}: not every guarantee can be kept "
-          "at one time",
+          "{} {} are guaranteed in all, and the cluster has {}: not every guarantee can be kept at "
+          "one time",
           show_amount(resource, sum), cell_text(resource, flavor), show_amount(resource, there)));
   }
 }
@@ -200,20 +200,20 @@ void warn_of_tenant(const Tenant& tenant, const Tier* tier, std::vector<std::str
         return line.borrow.value_or(0) > 0;
       }))
     out.push_back(who +
-                  ": is in no cohort, so there is nobody to borrow from: its borrowing "
-                  "limits have no effect");
+                  ": is in no cohort, so there is nobody to borrow from: its borrowing limits have "
+                  "no effect");
   if (!grants) out.push_back(who + ": has no roles: only administrators can use it");
   for (const Grant& grant : tenant.grants) {
     if (!of_cluster(grant.role)) continue;
     if (!grant.group.empty())
       out.push_back(
-          fmt::format("{}: roles.{} of the group {} reaches the whole cluster, and "
-                      "whoever fills the group decides who has it",
+          fmt::format("{}: roles.{} of the group {} reaches the whole cluster, and whoever fills "
+                      "the group decides who has it",
                       who, enum_name(grant.role), grant.group));
     else if (grant.role == Role::admin && !grant.until)
       out.push_back(
-          fmt::format("{}: {} is administrator of the whole cluster without an end; "
-                      "`until` of the role gives it one",
+          fmt::format("{}: {} is administrator of the whole cluster without an end; `until` of the "
+                      "role gives it one",
                       who, grant.user));
   }
 }

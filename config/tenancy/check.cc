@@ -116,9 +116,11 @@ class Checker : private References {
 
   [[nodiscard]] Found check_counts(const Tenant& t) const {
     if (t.grants.size() > kMostGrants)
-      return problem("roles", fmt::format("has {} grants; a tenant may have {}, and one to a group "
-                                          "holds for all who are in it",
-                                          t.grants.size(), kMostGrants));
+      return problem(
+          "roles",
+          fmt::format(
+              "has {} grants; a tenant may have {}, and one to a group holds for all who are in it",
+              t.grants.size(), kMostGrants));
     if (t.projects.size() > kMostProjects)
       return problem("projects", fmt::format("has {} projects; a tenant may have {}",
                                              t.projects.size(), kMostProjects));
@@ -128,10 +130,10 @@ class Checker : private References {
     std::size_t users = 0;
     for (const Project& p : t.projects)
       if ((users += p.users.size()) > kMostProjectUsers)
-        return problem(fmt::format("projects.{}.users", p.name),
-                       fmt::format("with them the projects name {} users; those of a tenant may "
-                                   "name {}",
-                                   users, kMostProjectUsers));
+        return problem(
+            fmt::format("projects.{}.users", p.name),
+            fmt::format("with them the projects name {} users; those of a tenant may name {}",
+                        users, kMostProjectUsers));
     return std::nullopt;
   }
 
@@ -154,10 +156,9 @@ class Checker : private References {
       if (p.shares > kMostShares) return problem(path + ".shares", "is above 1000000");
       for (const UserShare& u : p.users)
         if (!is_account_name(u.user) || !users.insert(u.user).second || u.shares > kMostShares)
-          return problem(path + ".users",
-                         fmt::format("\"{}\" is not the name of a user, is there twice, or has "
-                                     "more than 1000000 shares",
-                                     u.user));
+          return problem(path + ".users", fmt::format("\"{}\" is not the name of a user, is there "
+                                                      "twice, or has more than 1000000 shares",
+                                                      u.user));
     }
     return check_parents(t);
   }
@@ -197,9 +198,10 @@ class Checker : private References {
         return problem(
             path, fmt::format("`{}` is neither a project of the tenant nor the tenant", account));
       if (const std::string& first = default_tenants_.at(user); first != t.name)
-        return problem(path, fmt::format("tenant `{}` has a default account of the same user, who "
-                                         "can have one",
-                                         first));
+        return problem(
+            path,
+            fmt::format("tenant `{}` has a default account of the same user, who can have one",
+                        first));
     }
     return std::nullopt;
   }
@@ -312,9 +314,11 @@ class Checker : private References {
         const auto found = wider.find(host);
         const std::string domain = found == wider.end() ? "" : found->second;
         if (around && *around != domain)
-          return problem(path, fmt::format("lies in several domains of the wider level: `{}` is "
-                                           "in `{}`, others in `{}`",
-                                           host, domain, *around));
+          return problem(
+              path,
+              fmt::format(
+                  "lies in several domains of the wider level: `{}` is in `{}`, others in `{}`",
+                  host, domain, *around));
         around = domain;
       }
     }

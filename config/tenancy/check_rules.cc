@@ -104,10 +104,11 @@ Found check_label_rules(const References& documents, const std::vector<LabelRule
   for (const LabelRule& rule : rules) {
     const std::string path = "label_rules." + rule.key;
     if (!policy::is_label_key(rule.key))
-      return documents.problem("label_rules",
-                               fmt::format("`{}` is no key of a label; use 1 to 63 letters, "
-                                           "digits, '-', '_', '.' and '/'",
-                                           rule.key));
+      return documents.problem(
+          "label_rules",
+          fmt::format(
+              "`{}` is no key of a label; use 1 to 63 letters, digits, '-', '_', '.' and '/'",
+              rule.key));
     if (!seen.insert(rule.key).second) return documents.problem(path, "is there twice");
     for (const std::string& value : rule.values)
       if (value.empty() || value.size() > kMostLabelBytes || !is_printable(value))

@@ -192,9 +192,9 @@ Found check_version(const References& documents, const Service& s, const Service
     if (Found found = check_shape(documents, shape, path + ".shapes." + shape.name)) return found;
   for (const ServiceShape& shape : v.shapes)
     if (s.sharing == DeviceSharing::alone && shape.gpu_share > 0)
-      return documents.problem("sharing", fmt::format("is `alone`, and shape {} of version {} is a "
-                                                      "part of a GPU",
-                                                      shape.name, v.name));
+      return documents.problem(
+          "sharing", fmt::format("is `alone`, and shape {} of version {} is a part of a GPU",
+                                 shape.name, v.name));
   for (const std::string& use : v.datasets) {
     const std::string name = use.ends_with(":rw") ? use.substr(0, use.size() - 3) : use;
     if (Found found = documents.refer(Dataset::kName, name, path + ".datasets")) return found;

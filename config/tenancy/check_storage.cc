@@ -24,10 +24,10 @@ bool plain_path(const std::string& path) {
 
 Found check_path(const References& documents, const std::string& path, const std::string& key) {
   if (plain_path(path)) return std::nullopt;
-  return documents.problem(
-      key, fmt::format("\"{:.80}\" is no path of a directory; give an absolute one in its shortest "
-                       "form, as `/srv/data/fraud`",
-                       printable(path)));
+  return documents.problem(key,
+                           fmt::format("\"{:.80}\" is no path of a directory; give an absolute one "
+                                       "in its shortest form, as `/srv/data/fraud`",
+                                       printable(path)));
 }
 
 bool within(const std::string& path, const std::string& top) {
@@ -62,8 +62,7 @@ Found check_objects(const References& documents, const Tenant& tenant) {
       (prefix.back() != '/' || !plain_path("/" + prefix.substr(0, prefix.size() - 1))))
     return documents.problem(
         "storage.prefix",
-        "is no beginning of keys: give it as `teams/fraud/`, without '//', '.' "
-        "and '..' as parts");
+        "is no beginning of keys: give it as `teams/fraud/`, without '//', '.' and '..' as parts");
   if (own.credentials.empty())
     return documents.problem("storage.credentials", "is missing: which secret has its keys?");
   for (const Document& document : documents.documents()) {
@@ -137,9 +136,9 @@ Found check_dataset(const References& documents, const Dataset& dataset) {
       return documents.problem("path", fmt::format("has the directory {} of tenant {} in it",
                                                    tenant->storage.path, tenant->name));
     if (tenant->name != dataset.tenant && within(dataset.path, tenant->storage.path))
-      return documents.problem("path", fmt::format("lies in the directory {} of tenant {}, which "
-                                                   "is not its owner",
-                                                   tenant->storage.path, tenant->name));
+      return documents.problem(
+          "path", fmt::format("lies in the directory {} of tenant {}, which is not its owner",
+                              tenant->storage.path, tenant->name));
   }
   return std::nullopt;
 }

@@ -16,8 +16,8 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"weight", &t.weight, Form::weight,
        "Its part of what is borrowed, against the others of its cohort; 1 unless given."},
       {"quota", &t.quota, Form::plain,
-       "Amounts by resource, and below `flavors` by kind of node. A resource without a line is "
-       "not limited."},
+       "Amounts by resource, and below `flavors` by kind of node. A resource without a line is not "
+       "limited."},
       {"reclaim", &t.reclaim, Form::plain,
        "Whose jobs end when it wants back what it lent: `any` borrower's (the default), those of a "
        "`lower-class`, or `never`."},
@@ -39,8 +39,7 @@ std::vector<Field> shared_fields(Tenant& t) {
        "have it, and, by name, when that ends: `until: {ann: 2026-12-31}`, in UTC."},
       {"label_rules", &t.label_rules, Form::plain,
        "Labels that its jobs must have (`--label KEY=VALUE`): by key the `values` that are "
-       "allowed, "
-       "and the `default` of jobs that do not say; without a default these are refused."},
+       "allowed, and the `default` of jobs that do not say; without a default these are refused."},
       {"own_queue", &t.own_queue, Form::plain,
        "Whether it has a queue of its name. With `false` its jobs go to the partitions of "
        "gantry.yaml, to the default one unless they name one. true."},
@@ -86,8 +85,7 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Sandboxes that jobs may name beside that one; all stronger ones unless given."},
       {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
        "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
-       "jobs "
-       "off whole nodes while quota and money count only the cores asked for. false."},
+       "jobs off whole nodes while quota and money count only the cores asked for. false."},
       {"limits.per_job", &jobs.max_per_job, Form::plain, "Most that one job may ask for."},
       {"limits.per_node", &jobs.max_per_node, Form::plain, "Most that a job may ask of one node."},
       {"limits.queued_jobs", &counts.queued_jobs, Form::plain,
@@ -128,8 +126,7 @@ std::vector<Field> fields_of(Tenant& t) {
        "those of `sacctmgr`."},
       {"storage.path", &t.storage.path, Form::plain,
        "A directory on the nodes, below one of `noded.storage`, that its jobs see at this path, "
-       "and "
-       "nobody else's. [storage.md](storage.md) explains it."},
+       "and nobody else's. [storage.md](storage.md) explains it."},
       {"storage.project", &t.storage.project, Form::plain,
        "Number, 1 to 4294967295, under which the nodes' file systems count what lies there; no two "
        "tenants have the same. Needed for the next two."},
@@ -276,8 +273,8 @@ std::vector<Field> fields_of(Budget& b) {
        "Per cent that are spent, `[50, 80]`: each makes an event; 100 always does."},
       {"at_limit", &b.at_limit, Form::plain,
        "What becomes of jobs that it has not enough left for: `warn` (they start), `lower-class`, "
-       "`hold` (they wait; the default), or `stop`: as hold, and those that run are ended when "
-       "it is used up all the same."},
+       "`hold` (they wait; the default), or `stop`: as hold, and those that run are ended when it "
+       "is used up all the same."},
       {"lower_to", &b.lower_to, Form::word, "Of lower-class: the priority class."},
       {"grace", &b.grace, Form::plain, "Of stop: from the signal to the kill; 1m."},
   };

@@ -18,26 +18,25 @@ std::vector<Field> fields_of(CustomRole& r) {
 }
 
 std::vector<Field> fields_of(Policy& p) {
-  return {
-      {"name", &p.name, Form::word, "Of the policy; its refusals and warnings name it."},
-      {"description", &p.description, Form::plain, "For people."},
-      {"tenant", &p.tenant, Form::word,
-       "Whose jobs it is about; its admins may change it. All jobs unless given."},
-      {"order", &p.order, Form::plain,
-       "Policies with a lower number are asked first, then by name; 0."},
-      {"mode", &p.mode, Form::plain,
-       "`enforce`, or `audit`: it changes nothing, and the controller's log says what it would "
-       "have done; enforce."},
-      {"action", &p.action, Form::plain,
-       "What becomes of jobs that match: `deny`, `warn`, `default` (they get what `set` says and "
-       "they leave open) or `allow` (no later policy of the same owner is asked); deny."},
-      {"match", &p.match, Form::patterns,
-       "By field of a job, patterns that all have to match. [policies.md](policies.md) has the "
-       "fields and the patterns. Everything matches unless given."},
-      {"unless", &p.unless, Form::patterns,
-       "By field, patterns: where all of them match, the policy does not hold."},
-      {"set", &p.values, Form::patterns, "With `action: default`, values by field."},
-      {"message", &p.message, Form::plain, "For the submitter: what to do instead."}};
+  return {{"name", &p.name, Form::word, "Of the policy; its refusals and warnings name it."},
+          {"description", &p.description, Form::plain, "For people."},
+          {"tenant", &p.tenant, Form::word,
+           "Whose jobs it is about; its admins may change it. All jobs unless given."},
+          {"order", &p.order, Form::plain,
+           "Policies with a lower number are asked first, then by name; 0."},
+          {"mode", &p.mode, Form::plain,
+           "`enforce`, or `audit`: it changes nothing, and the controller's log says what it would "
+           "have done; enforce."},
+          {"action", &p.action, Form::plain,
+           "What becomes of jobs that match: `deny`, `warn`, `default` (they get what `set` says "
+           "and they leave open) or `allow` (no later policy of the same owner is asked); deny."},
+          {"match", &p.match, Form::patterns,
+           "By field of a job, patterns that all have to match. [policies.md](policies.md) has the "
+           "fields and the patterns. Everything matches unless given."},
+          {"unless", &p.unless, Form::patterns,
+           "By field, patterns: where all of them match, the policy does not hold."},
+          {"set", &p.values, Form::patterns, "With `action: default`, values by field."},
+          {"message", &p.message, Form::plain, "For the submitter: what to do instead."}};
 }
 
 std::vector<Field> fields_of(Dataset& d) {

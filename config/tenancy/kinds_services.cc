@@ -16,21 +16,20 @@ std::vector<Field> fields_of(ServiceShape& s) {
 }
 
 std::vector<Field> fields_of(ServiceVersion& v) {
-  return {
-      {"weight", &v.weight, Form::plain,
-       "Its part of the requests, beside the other versions; 100. With 0 it has none, and no "
-       "replicas."},
-      {"command", &v.command, Form::plain,
-       "What a replica runs, for /bin/sh. Its server listens on `$PORT`."},
-      {"image", &v.image, Form::plain, "Image of its container; the host's view unless given."},
-      {"directory", &v.directory, Form::plain, "Where it starts, an absolute path."},
-      {"environment", &v.environment, Form::plain, "Variables."},
-      {"secrets", &v.secrets, Form::words, "Secrets of the tenant, each a file of its name."},
-      {"datasets", &v.datasets, Form::plain, "Datasets; with `:rw` to write to them."},
-      {"shapes", &v.shapes, Form::plain,
-       "What a replica gets of a node, by name: one, or a ladder from the smallest on. A larger "
-       "one is taken where one replica alone cannot keep the promise. Keys: `cpus`, `memory`, "
-       "`gpus`, `gpu_slice`, `gpu_share`, `gpu_models`, `service_time`."}};
+  return {{"weight", &v.weight, Form::plain,
+           "Its part of the requests, beside the other versions; 100. With 0 it has none, and no "
+           "replicas."},
+          {"command", &v.command, Form::plain,
+           "What a replica runs, for /bin/sh. Its server listens on `$PORT`."},
+          {"image", &v.image, Form::plain, "Image of its container; the host's view unless given."},
+          {"directory", &v.directory, Form::plain, "Where it starts, an absolute path."},
+          {"environment", &v.environment, Form::plain, "Variables."},
+          {"secrets", &v.secrets, Form::words, "Secrets of the tenant, each a file of its name."},
+          {"datasets", &v.datasets, Form::plain, "Datasets; with `:rw` to write to them."},
+          {"shapes", &v.shapes, Form::plain,
+           "What a replica gets of a node, by name: one, or a ladder from the smallest on. A "
+           "larger one is taken where one replica alone cannot keep the promise. Keys: `cpus`, "
+           "`memory`, `gpus`, `gpu_slice`, `gpu_share`, `gpu_models`, `service_time`."}};
 }
 
 std::vector<Field> fields_of(ScaleHours& h) {
@@ -47,11 +46,10 @@ void add_probe(std::vector<Field>& out, ServiceProbe& p, bool live) {
     return live ? live_key : ready_key;
   };
   out.push_back({key("ready.path", "live.path"), &p.path, Form::plain,
-                 live
-                     ? "Path of a GET that a living replica answers with 2xx or 3xx; one that does "
-                       "not is replaced. No such probe unless given."
-                     : "Path of a GET that a replica which can take requests answers with 2xx or "
-                       "3xx. A connection is enough unless given."});
+                 live ? "Path of a GET that a living replica answers with 2xx or 3xx; one that "
+                        "does not is replaced. No such probe unless given."
+                      : "Path of a GET that a replica which can take requests answers with 2xx or "
+                        "3xx. A connection is enough unless given."});
   out.push_back({key("ready.interval", "live.interval"), &p.interval, Form::plain,
                  "Between two probes; 2s. While a replica starts, gates ask more often."});
   out.push_back({key("ready.timeout", "live.timeout"), &p.timeout, Form::plain, "Of one; 1s."});
@@ -60,21 +58,19 @@ void add_probe(std::vector<Field>& out, ServiceProbe& p, bool live) {
 }
 
 void add_route(std::vector<Field>& out, ServiceRoute& r) {
-  out.push_back({"hosts", &r.hosts, Form::plain,
-                 "Names under which clients ask for it (the Host header); "
-                 "`NAME.TENANT` unless given."});
+  out.push_back(
+      {"hosts", &r.hosts, Form::plain,
+       "Names under which clients ask for it (the Host header); `NAME.TENANT` unless given."});
   out.push_back(
       {"path", &r.path, Form::plain, "What paths of its requests begin with; `/` unless given."});
-  out.push_back(
-      {"access", &r.access, Form::plain,
-       "Who may ask: `tenant` (tokens of its tenant and of `callers`), `tokens` (any token "
-       "of this cluster) or `open` (everybody who reaches a gate); tenant."});
+  out.push_back({"access", &r.access, Form::plain,
+                 "Who may ask: `tenant` (tokens of its tenant and of `callers`), `tokens` (any "
+                 "token of this cluster) or `open` (everybody who reaches a gate); tenant."});
   out.push_back({"callers", &r.callers, Form::words, "Further tenants whose tokens are taken."});
-  out.push_back(
-      {"balance", &r.balance, Form::plain,
-       "`round-robin`, `least-loaded`, `latency` (more to replicas that answer faster) or "
-       "`key` (requests with the same value of `key_header` go to one replica, up to its "
-       "share and a quarter); least-loaded."});
+  out.push_back({"balance", &r.balance, Form::plain,
+                 "`round-robin`, `least-loaded`, `latency` (more to replicas that answer faster) "
+                 "or `key` (requests with the same value of `key_header` go to one replica, up to "
+                 "its share and a quarter); least-loaded."});
   out.push_back({"key_header", &r.key_header, Form::plain, "Name of a header, for balance `key`."});
   out.push_back(
       {"concurrency", &r.concurrency, Form::plain,
@@ -97,10 +93,9 @@ void add_scale(std::vector<Field>& out, ServiceScale& s) {
   out.push_back(
       {"scale.least", &s.least, Form::plain, "Replicas at least; 1. 0: none while idle."});
   out.push_back({"scale.most", &s.most, Form::plain, "Replicas at most; 1."});
-  out.push_back(
-      {"scale.by", &s.by, Form::plain,
-       "`promise` (the fewest with which the promise is kept, by Erlang C), `concurrency` "
-       "or `rate`; the largest answer holds. promise."});
+  out.push_back({"scale.by", &s.by, Form::plain,
+                 "`promise` (the fewest with which the promise is kept, by Erlang C), "
+                 "`concurrency` or `rate`; the largest answer holds. promise."});
   out.push_back({"scale.concurrency", &s.target_concurrency, Form::plain,
                  "Requests in one replica at a time, for `by: concurrency`."});
   out.push_back({"scale.rate", &s.target_rate, Form::plain,
@@ -157,9 +152,9 @@ std::vector<Field> fields_of(Service& s) {
   out.push_back(
       {"rollout.most_errors", &s.rollout.most_errors, Form::plain,
        "Thousandths of the new replicas' requests that may fail; above, it goes back. 10."});
-  out.push_back({"rollout.watch_target", &s.rollout.watch_target, Form::plain,
-                 "Whether it goes back if the new replicas break the promise that the old ones "
-                 "keep; true."});
+  out.push_back(
+      {"rollout.watch_target", &s.rollout.watch_target, Form::plain,
+       "Whether it goes back if the new replicas break the promise that the old ones keep; true."});
   return out;
 }
 

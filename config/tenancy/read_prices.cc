@@ -195,10 +195,9 @@ Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& o
     std::string key = entry.key;
     for (char& c : key) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     if (!is_gpu_price_key(key))
-      return entry.wrong(value.path(),
-                         fmt::format("\"{}\" is no GPU; use a model, MODEL:PROFILE for a MIG "
-                                     "slice, MODEL:shared, or default",
-                                     entry.key));
+      return entry.wrong(value.path(), fmt::format("\"{}\" is no GPU; use a model, MODEL:PROFILE "
+                                                   "for a MIG slice, MODEL:shared, or default",
+                                                   entry.key));
     Money price;
     if (auto done = read_price(entry.value, price); !done) return done;
     if (!out.emplace(std::move(key), price).second)

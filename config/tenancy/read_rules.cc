@@ -21,8 +21,7 @@ Result<std::vector<std::string>> read_accounts(const Value& value, bool groups) 
     ASSIGN(text, item.text());
     if (!(groups ? is_group_name(*text) : is_account_name(*text)))
       return item.wrong(fmt::format(
-          "\"{}\" is not the name of a {}; use up to 64 letters, digits, '-', '_', "
-          "'.' and '@'{}",
+          "\"{}\" is not the name of a {}; use up to 64 letters, digits, '-', '_', '.' and '@'{}",
           *text, groups ? "group" : "user", groups ? ", after \"oidc:\" if tokens tell it" : ""));
     if (std::find(out.begin(), out.end(), *text) != out.end())
       return item.wrong(fmt::format("names `{}` twice", *text));
@@ -43,9 +42,10 @@ Result<void> read_ends(const Value& value, std::span<Grant> grants) {
       named = true;
     }
     if (!named)
-      return entry.wrong(value.path(), fmt::format("`{}` is neither one of the users nor one of "
-                                                   "the groups of this role",
-                                                   entry.key));
+      return entry.wrong(
+          value.path(),
+          fmt::format("`{}` is neither one of the users nor one of the groups of this role",
+                      entry.key));
   }
   return {};
 }

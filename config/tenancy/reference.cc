@@ -43,22 +43,21 @@ std::string_view summary_of(std::string_view kind) {
     return "What an hour costs, from a date on. A book of the present or the past may be changed, "
            "and counts from the change on: nothing that was charged is charged again.";
   if (kind == Budget::kName)
-    return "Money for jobs of a tenant, a project or a user, in each period. "
-           "[money.md](money.md) says how it counts.";
+    return "Money for jobs of a tenant, a project or a user, in each period. [money.md](money.md) "
+           "says how it counts.";
   if (kind == Manifest::kName)
     return "An object of Kubernetes or Kueue that was applied, as `gtenant apply` keeps it to know "
            "what it gave to whom. Not to be written by hand.";
   if (kind == LicenseResource::kName)
     return "Licences that several clusters share, as `sacctmgr add resource` has them. This "
-           "cluster "
-           "gives out its part; nothing counts those of others.";
+           "cluster gives out its part; nothing counts those of others.";
   if (kind == OtherCluster::kName)
     return "Another cluster, for `sacctmgr list cluster`. Its jobs, and what its limits mean, are "
            "its own matter; this one is listed without a document.";
   if (kind == NetworkProfile::kName)
-    return "What jobs may reach beside their own parts. `own` (nothing) and `basic` (the "
-           "resolvers and the tenant's services, where the node has a way out) exist without a "
-           "document. [network.md](network.md) explains them.";
+    return "What jobs may reach beside their own parts. `own` (nothing) and `basic` (the resolvers "
+           "and the tenant's services, where the node has a way out) exist without a document. "
+           "[network.md](network.md) explains them.";
   if (kind == NetworkService::kName)
     return "A name for addresses outside of the cluster's jobs: an object store, a registry.";
   if (kind == CustomRole::kName)
@@ -67,8 +66,8 @@ std::string_view summary_of(std::string_view kind) {
     return "A rule about jobs when they are submitted or changed. [policies.md](policies.md) "
            "explains them.";
   if (kind == Dataset::kName)
-    return "A directory of the site's storage that jobs ask for by name. "
-           "[storage.md](storage.md) explains them.";
+    return "A directory of the site's storage that jobs ask for by name. [storage.md](storage.md) "
+           "explains them.";
   if (kind == Service::kName)
     return "Replicas of a server behind the gates, and the response time that is promised of them. "
            "[services.md](services.md) explains them.";

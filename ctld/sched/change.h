@@ -9,8 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/resources/gpu.h"
+#include "common/special_members.h"
 #include "common/time/recurrence.h"
 #include "common/time/time.h"
 #include "common/types.h"
@@ -31,6 +33,7 @@ struct GpuView {            // a GPU that may be given to jobs
 };
 
 struct NodeChanged {  // new, or changed; keyed by id
+  GANTRY_SPECIAL_MEMBERS(NodeChanged)
   NodeId node;
   std::string name;
   bool available = false;           // up and open: may take new work
@@ -179,8 +182,11 @@ struct NamesakesApart {
   std::vector<NamesakePair> pairs;  // sorted, each once
 };
 
-using Change = std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced,
-                            JobLimitChanged, NodeReleased, TenancyChanged, ShareChanged,
-                            ReservationChanged, JobsQueued, NamesakesApart>;
+struct Change : std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced,
+                             JobLimitChanged, NodeReleased, TenancyChanged, ShareChanged,
+                             ReservationChanged, JobsQueued, NamesakesApart> {
+  using variant::variant;
+  GANTRY_SPECIAL_MEMBERS(Change)
+};
 
 }  // namespace gantry::sched

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/resources/gpu.h"
 #include "common/resources/gres.h"
 #include "common/types.h"
@@ -28,20 +29,10 @@ struct NodeGrant {  // concrete: the node needs no policy to carry it out
   std::optional<std::uint32_t> slot{};
   std::int64_t io = 0, net = 0;  // as JobShape::io_per_node and net_per_node
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {  // as stored in the core's events
-    v(1, "node", s.node);
-    v(2, "cpus", s.cpus);
-    v(3, "memory", s.memory);
-    v(4, "scratch", s.scratch);
-    v(5, "gpus", s.gpus);
-    v(6, "tasks", s.tasks);
-    v(7, "devices", s.devices);
-    v(8, "gres", s.gres);
-    v(9, "slot", s.slot);
-    v(10, "io", s.io);
-    v(11, "net", s.net);
-  }
+  // As stored in the core's events.
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, cpus), FIELD(3, memory), FIELD(4, scratch), FIELD(5, gpus),
+                FIELD(6, tasks), FIELD(7, devices), FIELD(8, gres), FIELD(9, slot), FIELD(10, io),
+                FIELD(11, net))
 };
 
 }  // namespace gantry::sched

@@ -61,7 +61,10 @@ void World::gpu_report(FakeNode& node, const Words& w) {
       found.gpus.push_back(std::move(gpu));
     }
   }
-  if (w.find("none")) found = {"", "", *w.find("none"), {}, {}, ""};
+  if (const std::string* none = w.find("none")) {
+    found = {};
+    found.why_none = *none;
+  }
   if (w.find("broken"))
     found.gpus.at(std::stoul(*w.find("broken"))).faults = {
         {w.find("domain") ? FaultDomain::node : FaultDomain::gpu, *w.find("cause"), 0, now_}};

@@ -82,6 +82,11 @@ TEST_CASE("the parts of the standard library's types lie where the codec looks f
   check_pair<std::uint8_t, std::int64_t>();
   check_pair<std::uint8_t, std::string>();
 
+  std::map<std::string, Large> map;
+  CHECK(codec::count_of(&map) == 0);
+  map["a"], map["b"];
+  CHECK(codec::count_of(&map) == 2);
+
   std::string text = "abc";
   CHECK(codec::as<std::size_t>(codec::at(&text, codec::kSizeOfText)) == 3);
   text.assign(100, 'x');
@@ -90,9 +95,9 @@ TEST_CASE("the parts of the standard library's types lie where the codec looks f
   using Either = std::variant<Large, Small>;
   const codec::TypeInfo& type = codec::type_of<Either>();
   Either either;
-  CHECK(type.count(&either) == 0);
+  CHECK(type.index(&either) == 0);
   CHECK(type.alternatives[1].emplace(&either) == static_cast<void*>(&either));
-  CHECK(type.count(&either) == 1);
+  CHECK(type.index(&either) == 1);
   CHECK(std::get<Small>(either).number == 7);
   CHECK(type.alternatives[0].emplace(&either) == static_cast<void*>(&either));
   CHECK(std::get<Large>(either).text.empty());

@@ -201,9 +201,9 @@ class Assembly {
     const auto found = parts_.queues.find(ref.cluster_queue);
     if (found == parts_.queues.end()) {
       note(ref.place, ref.object, "spec.clusterQueue",
-           fmt::format("ClusterQueue {} is in none of these files: the tenant's quota stays as it "
-                       "is",
-                       ref.cluster_queue));
+           fmt::format(
+               "ClusterQueue {} is in none of these files: the tenant's quota stays as it is",
+               ref.cluster_queue));
       return;
     }
     const ClusterQueueParts& queue = found->second;
@@ -344,9 +344,9 @@ class Assembly {
       for (const Resource resource : closed) quota->push_back({"", resource, 0, 0, std::nullopt});
     for (const std::string& name : missing)
       note(read.place, std::string(kind_of(read.document)) + " " + name_of(read.document), "quota",
-           fmt::format("there is no ResourceFlavor {} yet: amounts of it count from when it is "
-                       "applied",
-                       name));
+           fmt::format(
+               "there is no ResourceFlavor {} yet: amounts of it count from when it is applied",
+               name));
   }
 
   // Kueue may have one Topology for each flavor, Gantry has one for the cluster. The one that

@@ -215,10 +215,9 @@ Result<void> read_preemption(const Value& value, const Meta& meta, Translation& 
           [&](const Value& v) {
             static constexpr std::array<std::string_view, 2> kPolicies{"Never", "LowerPriority"};
             return Keys(v, into, meta)
-                .on("policy",
-                    choice(meta, into, kPolicies, Words(kPolicies).first(1),
-                           "jobs that borrow take nothing from others; only an owner's reclaim "
-                           "and classes that preempt do"))
+                .on("policy", choice(meta, into, kPolicies, Words(kPolicies).first(1),
+                                     "jobs that borrow take nothing from others; only an owner's "
+                                     "reclaim and classes that preempt do"))
                 .note("maxPriorityThreshold", "")
                 .run();
           })
@@ -233,9 +232,10 @@ Result<void> read_selector(const Value& value, const Meta& meta, Translation& in
       .on("matchExpressions",
           [&](const Value& v) {
             static constexpr std::array<std::string_view, 3> kKeys{"key", "operator", "values"};
-            return list_of(meta, into, kKeys,
-                           "is not looked at: every namespace whose LocalQueue names this queue "
-                           "may use it")(v);
+            return list_of(
+                meta, into, kKeys,
+                "is not looked at: every namespace whose LocalQueue names this queue may use it")(
+                v);
           })
       .run();
 }
@@ -345,10 +345,9 @@ Result<void> read_queue_spec(const Value& value, const Meta& meta, Translation& 
             has_preemption = true;
             return read_preemption(v, meta, into, queue);
           })
-      .on("queueingStrategy",
-          choice(meta, into, kStrategies, Words(kStrategies).first(1),
-                 "a job that fits may start before an older one that does not, as long as it does "
-                 "not delay it (backfill)"))
+      .on("queueingStrategy", choice(meta, into, kStrategies, Words(kStrategies).first(1),
+                                     "a job that fits may start before an older one that does not, "
+                                     "as long as it does not delay it (backfill)"))
       .on("stopPolicy", stop_policy(meta, into))
       .on("flavorFungibility", [&](const Value& v) { return read_fungibility(v, meta, into); })
       .note("admissionChecks", "Gantry has no admission checks")
@@ -376,8 +375,8 @@ Result<void> read_cluster_queue(const Value& root, const Meta& meta, Translation
   if (!has_preemption && !queue.cohort.empty())
     into.notes.push_back(
         {meta.place, meta.shown(), "spec.preemption",
-         "is not given, which in Kueue means that what it lends comes back only "
-         "when the borrower's job ends; `reclaimWithinCohort: Any` takes it back"});
+         "is not given, which in Kueue means that what it lends comes back only when the "
+         "borrower's job ends; `reclaimWithinCohort: Any` takes it back"});
   return {};
 }
 

@@ -47,10 +47,9 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
     take_least(parts.counts.queued_jobs, times_in(*number).value());
     parts.has_counts = true;
   } else if (key.find("mig-") != std::string_view::npos) {
-    into.note(
-        meta, entry.value,
-        "there is no quota of one MIG profile: slices count as their part of a GPU in the quota of "
-        "GPUs");
+    into.note(meta, entry.value,
+              "there is no quota of one MIG profile: slices count as their part of a GPU in the "
+              "quota of GPUs");
   } else if (key == "storage" || key == "persistentvolumeclaims" ||
              key.find("storageclass.storage.k8s.io/") != std::string_view::npos) {
     into.note(meta, entry.value, std::string(kStorageLater));
@@ -140,8 +139,7 @@ Result<void> read_range(const Value& item, const Meta& meta, Translation& into) 
               [&](const Value& value) { return read_most(value, meta, into, most, no_such); })
           .note("min", "jobs may ask for less; Gantry has no minima")
           .note("maxLimitRequestRatio",
-                "what a job asks for is what it gets: there is no "
-                "limit apart from the request")
+                "what a job asks for is what it gets: there is no limit apart from the request")
           .run();
   if (!done) return done;
   if (!of_jobs) {

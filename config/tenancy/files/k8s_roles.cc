@@ -108,9 +108,9 @@ Result<void> read_subject(const Value& value, Binding& binding, Translation& int
   }
   if (name.find('@') != std::string::npos)
     into.note(binding.meta, value,
-              fmt::format("`{0}` has to be a login name on the cluster; `--user-domain {1}` makes "
-                          "it `{2}`",
-                          name, name.substr(name.find('@') + 1), name.substr(0, name.find('@'))));
+              fmt::format(
+                  "`{0}` has to be a login name on the cluster; `--user-domain {1}` makes it `{2}`",
+                  name, name.substr(name.find('@') + 1), name.substr(0, name.find('@'))));
   Grant grant;
   (kind == "User" ? grant.user : grant.group) = std::move(name);
   binding.subjects.emplace_back(value.place(), std::move(grant));

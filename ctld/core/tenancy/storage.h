@@ -1,5 +1,5 @@
 // What jobs see of the site's storage: their tenant's directory, and the datasets that they ask
-// for. Documents grant it (common/tenancy/tenancy_storage.h). It is looked at when a job is
+// for. Documents grant it (common/tenancy/tenancy_parts.h). It is looked at when a job is
 // submitted, as long as it waits, and with each order to start it; the node shows nothing else.
 #pragma once
 
