@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <set>
 
-#include "noded/machine/become_user.h"
+#include "noded/machine/user_child.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {

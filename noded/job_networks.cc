@@ -15,9 +15,9 @@
 #include <mutex>
 
 #include "common/proto/meeting_point.h"
-#include "noded/network/resolvers.h"
+#include "noded/network/rules.h"
 #include "noded/network/space.h"
-#include "noded/network/trial.h"
+#include "noded/network/wireguard.h"
 #include "noded/network_orders.h"
 
 namespace gantry::node {

@@ -15,9 +15,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "noded/machine/become_user.h"
-#include "noded/machine/pseudo_files.h"
 #include "noded/machine/storage_view.h"
+#include "noded/machine/user_child.h"
 
 namespace gantry::node {
 

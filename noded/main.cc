@@ -15,16 +15,13 @@
 #include "common/proto/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
-#include "noded/enrollment.h"
+#include "noded/options.h"
 #include "noded/exporter.h"
-#include "noded/facts.h"
-#include "noded/images.h"
 #include "noded/neighbour_watch.h"
 #include "noded/network_orders.h"
-#include "noded/null_steps.h"
+#include "noded/null_runtime.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
-#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {

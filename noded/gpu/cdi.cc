@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <set>
 
+#include "common/codec/json_io.h"
+#include "config/yaml_tree.h"
 #include "noded/machine/files.h"
 
 namespace gantry::gpu {
+
 namespace {
 
-constexpr std::size_t kMostBytes = 4u << 20;
+constexpr std::size_t kMostSpecBytes = 4u << 20;
 
 // Only root (or the user who runs this) may say what root does for jobs.
 Result<void> check_owner(const std::string& path) {
@@ -30,7 +34,7 @@ Result<void> check_owner(const std::string& path) {
 
 Result<CdiSpec> read_one(const std::string& path) {
   TRY(check_owner(path));
-  ASSIGN(text, runtime::read_file(path, kMostBytes));
+  ASSIGN(text, runtime::read_file(path, kMostSpecBytes));
   return parse_cdi(*text, path);
 }
 
@@ -151,6 +155,326 @@ CdiEdits fit_for_job(CdiEdits edits, CdiNodes nodes) {
   });
   if (nodes == CdiNodes::dropped) edits.nodes.clear();
   return edits;
+}
+
+namespace {
+
+using config::Yaml;
+
+constexpr std::size_t kMostDevices = 4096;
+constexpr int kMostDepth = 32;
+
+// Turns JSON into the same tree as YAML, so that one reader does for both. YAML's parser takes most
+// JSON, but not all.
+Yaml tree_of(codec::JsonNode node, int depth) {
+  Yaml out;
+  if (depth > kMostDepth) return out;
+  if (node.is_object()) {
+    out.kind = Yaml::Kind::map;
+    for (std::size_t i = 0; i < node.size(); ++i)
+      out.entries.push_back({std::string(node.name(i)), 0, 0, tree_of(node.member(i), depth + 1)});
+  } else if (node.is_array()) {
+    out.kind = Yaml::Kind::list;
+    for (std::size_t i = 0; i < node.size(); ++i)
+      out.items.push_back(tree_of(node.item(i), depth + 1));
+  } else if (!node.is_null()) {
+    out.kind = Yaml::Kind::scalar;
+    if (const auto text = node.string())
+      out.scalar = std::string(*text);
+    else if (const auto number = node.sint())
+      out.scalar = std::to_string(*number);
+    else if (const auto truth = node.boolean())
+      out.scalar = *truth ? "true" : "false";
+    else
+      out.scalar = "a number that is not whole";
+  }
+  return out;
+}
+
+// A version of the specification as a number: "0.6.0" -> 600.
+std::optional<int> version_number(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, int>, 10> kKnown{{{"0.2.0", 200},
+                                                                            {"0.3.0", 300},
+                                                                            {"0.4.0", 400},
+                                                                            {"0.5.0", 500},
+                                                                            {"0.6.0", 600},
+                                                                            {"0.7.0", 700},
+                                                                            {"0.8.0", 800},
+                                                                            {"0.8.1", 801},
+                                                                            {"1.0.0", 1000},
+                                                                            {"1.1.0", 1100}}};
+  for (const auto& [name, number] : kKnown)
+    if (name == text) return number;
+  return std::nullopt;
+}
+
+bool is_alnum(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_letter(char c) {
+  return is_alnum(c) && !(c >= '0' && c <= '9');
+}
+
+bool is_name(std::string_view text, std::string_view others) {
+  return !text.empty() && text.size() <= 256 && is_alnum(text.front()) && is_alnum(text.back()) &&
+         std::all_of(text.begin(), text.end(), [&](char c) {
+           return is_alnum(c) || others.find(c) != std::string_view::npos;
+         });
+}
+
+// Walks through one file; it keeps the first problem that it finds.
+class Reader {
+ public:
+  explicit Reader(const std::string& file) { spec_.file = file; }
+
+  Result<CdiSpec> read(const Yaml& root) {
+    if (root.kind != Yaml::Kind::map) refuse("the file", "is not an object");
+    each(root, "", [&](const std::string& key, const Yaml& value) {
+      if (key == "cdiVersion")
+        spec_.version = text(value, key);
+      else if (key == "kind")
+        spec_.kind = text(value, key);
+      else if (key == "annotations")
+        needs(600, key);
+      else if (key == "containerEdits")
+        read_edits(value, key, spec_.edits);
+      else if (key == "devices")
+        list(value, key, [&](const Yaml& item, const std::string& at) { read_device(item, at); });
+      else
+        refuse(key, "is no field of a CDI specification");
+    });
+    check_whole();
+    if (!problem_.empty())
+      return fail(ErrorCode::malformed, fmt::format("{}: {}", spec_.file, problem_));
+    return std::move(spec_);
+  }
+
+ private:
+  void refuse(const std::string& where, const std::string& what) {
+    if (problem_.empty()) problem_ = where + " " + what;
+  }
+  // The version is compared only at the end, because a file may have it anywhere.
+  void needs(int version, const std::string& field) {
+    if (version <= needed_) return;
+    needed_ = version;
+    needed_for_ = field;
+  }
+
+  template <class F>
+  void each(const Yaml& value, const std::string& where, F field) {
+    if (value.kind == Yaml::Kind::null) return;
+    if (value.kind != Yaml::Kind::map) return refuse(where, "must be an object");
+    for (const Yaml::Entry& entry : value.entries) field(entry.key, entry.value);
+  }
+
+  template <class F>
+  void list(const Yaml& value, const std::string& where, F item) {
+    if (value.kind == Yaml::Kind::null) return;
+    if (value.kind != Yaml::Kind::list) return refuse(where, "must be a list");
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      item(value.items[i], fmt::format("{}[{}]", where, i));
+  }
+
+  std::string text(const Yaml& value, const std::string& where) {
+    if (value.kind == Yaml::Kind::scalar) return value.scalar;
+    refuse(where, "must be a text");
+    return "";
+  }
+
+  std::string path(const Yaml& value, const std::string& where) {
+    std::string out = text(value, where);
+    if (!out.starts_with('/') || out.find("/../") != std::string::npos || out.ends_with("/.."))
+      refuse(where, "must be an absolute path without \"..\"");
+    return out;
+  }
+
+  std::vector<std::string> texts(const Yaml& value, const std::string& where) {
+    std::vector<std::string> out;
+    list(value, where,
+         [&](const Yaml& item, const std::string& at) { out.push_back(text(item, at)); });
+    return out;
+  }
+
+  std::uint32_t number(const Yaml& value, const std::string& where, int base = 10) {
+    std::uint32_t out = 0;
+    std::string_view digits = value.scalar;
+    if (digits.starts_with("0o")) digits.remove_prefix(2), base = 8;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), out, base);
+    if (value.kind != Yaml::Kind::scalar || error != std::errc{} ||
+        end != digits.data() + digits.size())
+      refuse(where, "must be a whole number that is not negative");
+    return out;
+  }
+
+  std::vector<std::string> environment(const Yaml& value, const std::string& where) {
+    std::vector<std::string> out = texts(value, where);
+    for (const std::string& one : out)
+      if (const auto equals = one.find('='); equals == std::string::npos || equals == 0)
+        refuse(where, fmt::format("must be NAME=VALUE, not \"{}\"", one));
+    return out;
+  }
+
+  void read_device(const Yaml& value, const std::string& where) {
+    if (spec_.devices.size() >= kMostDevices) return refuse(where, "is one device too many");
+    CdiDevice device;
+    each(value, where, [&](const std::string& key, const Yaml& field) {
+      if (key == "name")
+        device.name = text(field, where + ".name");
+      else if (key == "annotations")
+        needs(600, where + ".annotations");
+      else if (key == "containerEdits")
+        read_edits(field, where + ".containerEdits", device.edits);
+      else
+        refuse(where + "." + key, "is no field of a device");
+    });
+    if (!is_name(device.name, "_.:-")) refuse(where + ".name", "is no name of a device");
+    if (!device.name.empty() && !is_letter(device.name.front())) needs(500, where + ".name");
+    for (const CdiDevice& other : spec_.devices)
+      if (other.name == device.name)
+        refuse(where + ".name", fmt::format("\"{}\" is given twice", device.name));
+    if (device.edits == CdiEdits{}) refuse(where, "has no containerEdits");
+    spec_.devices.push_back(std::move(device));
+  }
+
+  void read_edits(const Yaml& value, const std::string& where, CdiEdits& out) {
+    each(value, where, [&](const std::string& key, const Yaml& field) {
+      const std::string at = where + "." + key;
+      if (key == "env")
+        out.env = environment(field, at);
+      else if (key == "deviceNodes")
+        list(field, at, [&](const Yaml& item, const std::string& i) { read_node(item, i, out); });
+      else if (key == "mounts")
+        list(field, at, [&](const Yaml& item, const std::string& i) { read_mount(item, i, out); });
+      else if (key == "hooks")
+        list(field, at, [&](const Yaml& item, const std::string& i) { read_hook(item, i, out); });
+      else if (key == "additionalGids") {
+        needs(700, at);
+        list(field, at, [&](const Yaml& item, const std::string& i) {
+          if (const std::uint32_t gid = number(item, i); gid != 0) out.gids.push_back(gid);
+        });
+      } else if (key == "intelRdt" || key == "netDevices")
+        refuse(at, "is not supported");
+      else
+        refuse(at, "is no field of containerEdits");
+    });
+  }
+
+  void read_node(const Yaml& value, const std::string& where, CdiEdits& out) {
+    CdiNode node;
+    each(value, where, [&](const std::string& key, const Yaml& field) {
+      const std::string at = where + "." + key;
+      if (key == "path")
+        node.path = path(field, at);
+      else if (key == "hostPath")
+        node.host = path(field, at), needs(500, at);
+      else if (key == "type")
+        node.type = text(field, at);
+      else if (key == "major")
+        node.major = number(field, at);
+      else if (key == "minor")
+        node.minor = number(field, at);
+      else if (key == "fileMode")
+        node.mode = number(field, at);
+      else if (key == "permissions")
+        node.permissions = text(field, at);
+      else if (key == "uid")
+        node.uid = number(field, at);
+      else if (key == "gid")
+        node.gid = number(field, at);
+      else
+        refuse(at, "is no field of a device node");
+    });
+    if (node.path.empty()) refuse(where + ".path", "is missing");
+    if (!node.type.empty() && node.type != "b" && node.type != "c" && node.type != "u" &&
+        node.type != "p")
+      refuse(where + ".type", "must be b, c, u or p");
+    if (node.permissions == "none") node.permissions.clear();
+    if (node.permissions.find_first_not_of("rwm") != std::string::npos)
+      refuse(where + ".permissions", "must be of the letters r, w and m, or none");
+    out.nodes.push_back(std::move(node));
+  }
+
+  void read_mount(const Yaml& value, const std::string& where, CdiEdits& out) {
+    CdiMount mount;
+    each(value, where, [&](const std::string& key, const Yaml& field) {
+      const std::string at = where + "." + key;
+      if (key == "hostPath")
+        mount.host = text(field, at);
+      else if (key == "containerPath")
+        mount.container = path(field, at);
+      else if (key == "type")
+        mount.type = text(field, at), needs(400, at);
+      else if (key == "options")
+        mount.options = texts(field, at);
+      else
+        refuse(at, "is no field of a mount");
+    });
+    if (mount.host.empty()) refuse(where + ".hostPath", "is missing");
+    if (mount.container.empty()) refuse(where + ".containerPath", "is missing");
+    out.mounts.push_back(std::move(mount));
+  }
+
+  void read_hook(const Yaml& value, const std::string& where, CdiEdits& out) {
+    static constexpr std::array<std::string_view, 6> kStages{
+        "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+    CdiHook hook;
+    each(value, where, [&](const std::string& key, const Yaml& field) {
+      const std::string at = where + "." + key;
+      if (key == "hookName")
+        hook.stage = text(field, at);
+      else if (key == "path")
+        hook.path = path(field, at);
+      else if (key == "args")
+        hook.args = texts(field, at);
+      else if (key == "env")
+        hook.env = environment(field, at);
+      else if (key == "timeout")
+        hook.timeout_s = number(field, at);
+      else
+        refuse(at, "is no field of a hook");
+    });
+    if (hook.path.empty()) refuse(where + ".path", "is missing");
+    if (std::find(kStages.begin(), kStages.end(), hook.stage) == kStages.end())
+      refuse(where + ".hookName", fmt::format("\"{}\" is no stage of a container", hook.stage));
+    out.hooks.push_back(std::move(hook));
+  }
+
+  void check_whole() {
+    const auto slash = spec_.kind.find('/');
+    const std::string_view vendor = std::string_view(spec_.kind).substr(0, slash);
+    const std::string_view type =
+        slash == std::string::npos ? "" : std::string_view(spec_.kind).substr(slash + 1);
+    if (!is_name(vendor, "_.-") || !is_letter(vendor.front()) || !is_name(type, "_.-") ||
+        !is_letter(type.front()))
+      refuse("kind", fmt::format("must be VENDOR/CLASS, not \"{}\"", spec_.kind));
+    if (type.find('.') != std::string_view::npos) needs(600, "kind");
+    if (spec_.devices.empty()) refuse("devices", "is empty");
+    const auto version = version_number(spec_.version);
+    if (!version)
+      refuse("cdiVersion",
+             fmt::format("\"{}\" is not known; versions up to 1.1.0 are", spec_.version));
+    else if (*version < needed_)
+      refuse("cdiVersion", fmt::format("{} is too old for {}", spec_.version, needed_for_));
+  }
+
+  CdiSpec spec_;
+  std::string problem_;
+  int needed_ = 0;
+  std::string needed_for_;
+};
+
+}  // namespace
+
+Result<CdiSpec> parse_cdi(const std::string& text, const std::string& file) {
+  if (!file.ends_with(".json")) {
+    const auto tree = config::parse_yaml(text, file);
+    return tree ? Reader(file).read(*tree) : tl::unexpected(tree.error());
+  }
+  const auto document = codec::JsonDocument::parse(text);
+  if (!document)
+    return fail(document.error().code, fmt::format("{}: {}", file, document.error().message));
+  return Reader(file).read(tree_of(document->root(), 0));
 }
 
 }  // namespace gantry::gpu

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "noded/image/digest.h"
+#include "noded/image/reference.h"
 
 namespace gantry::runtime {
 namespace {

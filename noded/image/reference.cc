@@ -1,8 +1,10 @@
 #include "noded/image/reference.h"
 
 #include <algorithm>
+#include <array>
 
 namespace gantry::runtime {
+
 namespace {
 
 constexpr std::size_t kMaxReference = 4096;
@@ -74,6 +76,24 @@ bool is_on_loopback(const std::string& source) {
   if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket))
     host = host.substr(0, colon);
   return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> bytes{};
+  crypto_hash_sha256_final(&state_, bytes.data());
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char b : bytes) {
+    out += kDigits[b >> 4];
+    out += kDigits[b & 15];
+  }
+  return out;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.hex();
 }
 
 }  // namespace gantry::runtime

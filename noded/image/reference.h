@@ -6,7 +6,10 @@
 //   docker://HOST/IMAGE[:TAG|@DIGEST]  HOST#IMAGE[:TAG]  IMAGE[:TAG]
 #pragma once
 
+#include <sodium/crypto_hash_sha256.h>
+
 #include <string>
+#include <string_view>
 
 #include "common/result.h"
 
@@ -24,5 +27,22 @@ Result<ImageReference> parse_image(const std::string& reference, const std::stri
 
 // Is the registry on this machine itself? Then it may speak HTTP without TLS.
 bool is_on_loopback(const std::string& source);
+
+// SHA-256 of data that comes in pieces.
+
+class Sha256 {
+ public:
+  Sha256() { crypto_hash_sha256_init(&state_); }
+  void add(std::string_view bytes) {
+    crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
+                              bytes.size());
+  }
+  std::string hex();  // 64 hex digits; no more may be added afterwards
+
+ private:
+  crypto_hash_sha256_state state_;
+};
+
+std::string sha256_hex(std::string_view bytes);
 
 }  // namespace gantry::runtime

@@ -12,7 +12,8 @@
 #include <cerrno>
 
 #include "common/codec/codec.h"
-#include "noded/image/digest.h"
+#include "common/codec/define.h"
+#include "noded/image/reference.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
@@ -380,3 +381,5 @@ TreeSize settle_tree(int dir_fd, const StoreLimits& limits) {
 }
 
 }  // namespace gantry::runtime
+
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::ImageRecord)

@@ -13,9 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "noded/image/digest.h"
-#include "noded/machine/passing.h"
-#include "noded/machine/pseudo_files.h"
+#include "noded/image/reference.h"
 #include "noded/machine/storage_view.h"
 #include "noded/machine/user_child.h"
 

@@ -5,7 +5,7 @@
 
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
-#include "noded/net/unix_socket.h"
+#include "noded/net/job_connection.h"
 
 namespace gantry::node {
 

@@ -8,8 +8,8 @@
 #include "common/codec/codec.h"
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
+#include "noded/net/job_connection.h"
 #include "noded/net/job_sockets.h"
-#include "noded/net/unix_socket.h"
 
 namespace gantry::node {
 namespace {

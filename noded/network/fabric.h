@@ -33,8 +33,8 @@
 #include "noded/network/filter.h"
 #include "noded/network/netlink.h"
 #include "noded/network/nodes_link.h"
-#include "noded/network/ready_spaces.h"
 #include "noded/network/rules.h"
+#include "noded/network/space.h"
 #include "noded/network/way_out.h"
 
 namespace gantry::network {

@@ -6,7 +6,6 @@
 
 #include "noded/network/filter.h"
 #include "noded/network/machine_link.h"
-#include "noded/network/resolvers.h"
 #include "noded/network/rules.h"
 #include "noded/network/space.h"
 

@@ -14,7 +14,7 @@
 #include "common/proto/node_report.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/landlock.h"
-#include "noded/machine/project_quota.h"
+#include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/seccomp.h"
 #include "noded/runtime/shim_process.h"

@@ -15,7 +15,6 @@
 
 #include "noded/runtime/runtime.h"
 #include "noded/runtime/shim_process.h"
-#include "noded/runtime/shim_template.h"
 
 namespace gantry::runtime {
 

@@ -15,11 +15,9 @@
 #include <optional>
 #include <string_view>
 
-#include "noded/machine/passing.h"
-#include "noded/machine/pseudo_files.h"
 #include "noded/machine/storage_view.h"
 #include "noded/machine/user_child.h"
-#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
 namespace {

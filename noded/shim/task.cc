@@ -27,7 +27,7 @@
 #include <string_view>
 
 #include "noded/machine/landlock.h"
-#include "noded/machine/passing.h"
+#include "noded/machine/user_child.h"
 
 namespace gantry::runtime {
 namespace {

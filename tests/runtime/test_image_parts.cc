@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "noded/image/digest.h"
 #include "noded/image/manifest.h"
 #include "noded/image/reference.h"
 #include "noded/image/store.h"

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "common/codec/codec.h"
-#include "noded/runtime/contact.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/records.h"
 #include "tests/runtime/node_fixture.h"

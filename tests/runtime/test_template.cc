@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "noded/runtime/job_dir.h"
-#include "noded/runtime/shim_template.h"
+#include "noded/runtime/shim_process.h"
 
 using namespace gantry;
 using namespace gantry::runtime;

@@ -1,8 +1,13 @@
 #include "noded/gpu/mig/mig.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+
+#include "common/codec/codec.h"
 
 namespace gantry::gpu {
 
@@ -201,6 +206,141 @@ Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& sl
     return {};
   }
   return {};
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "mig-";
+constexpr std::size_t kMostBytes = 4096;
+
+// Checks the UUID, because it comes from a driver and becomes a part of a path.
+Result<std::string> file_of(const std::string& gpu) {
+  const bool plain =
+      !gpu.empty() && gpu.size() < 100 && std::all_of(gpu.begin(), gpu.end(), [](unsigned char c) {
+        return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+               (c >= 'A' && c <= 'Z');
+      });
+  if (!plain) return fail(ErrorCode::malformed, fmt::format("\"{}\" is no UUID of a GPU", gpu));
+  return std::string(kPrefix) + gpu;
+}
+
+}  // namespace
+
+Result<MigJournal> MigJournal::open(const std::string& dir) {
+  TRY(runtime::make_dirs(dir, 0700));
+  Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
+  return MigJournal(dir, std::move(fd));
+}
+
+Result<void> MigJournal::begin(const MigIntent& intent) const {
+  ASSIGN(name, file_of(intent.gpu));
+  if (::faccessat(fd_.get(), name->c_str(), F_OK, 0) == 0)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("{}: an earlier change of its slices is not finished", intent.gpu));
+  return runtime::write_whole(fd_.get(), name->c_str(), codec::encode(intent),
+                              runtime::Durability::durable);
+}
+
+Result<void> MigJournal::done(const std::string& gpu) const {
+  ASSIGN(name, file_of(gpu));
+  if ((::unlinkat(fd_.get(), name->c_str(), 0) != 0 && errno != ENOENT) || ::fsync(fd_.get()) != 0)
+    return runtime::fail_errno(ErrorCode::io_error, dir_ + "/" + *name);
+  return {};
+}
+
+Result<std::vector<MigIntent>> MigJournal::pending() const {
+  std::vector<MigIntent> out;
+  for (const std::string& name : runtime::list_dir(dir_)) {
+    if (!name.starts_with(kPrefix)) continue;
+    const auto bytes = runtime::read_file(dir_ + "/" + name, kMostBytes);
+    const auto intent =
+        bytes ? codec::decode<MigIntent>(*bytes) : Result<MigIntent>(tl::unexpected(bytes.error()));
+    if (intent && name == std::string(kPrefix) + intent->gpu)
+      out.push_back(*intent);
+    else if (::unlinkat(fd_.get(), name.c_str(), 0) != 0)
+      return runtime::fail_errno(ErrorCode::io_error, dir_ + "/" + name);
+  }
+  return out;
+}
+
+// Settles one intent that was not done. The sentence says what became of it; after an error the
+// intent stays in the journal.
+Result<std::string> MigPartitioner::settle(const MigTarget& target, const MigIntent& intent,
+                                           std::span<const std::string> in_use) {
+  const MigSlice& slice = intent.slice;
+  const bool creating = intent.step == MigStep::create;
+  const std::string what = fmt::format(
+      "GPU {} ({}): {} at {}", target.gpu->index, target.gpu->pci,
+      creating ? "a slice that was being made" : "a slice that was being destroyed", slice.start);
+  const auto present = instances(target);
+  if (!present) return fail_nvml(what, present.error());
+  for (const Instance& one : *present) {
+    if (one.profile->id != slice.profile || one.info.placement.start != slice.start) continue;
+    if (!creating && one.info.id != slice.gpu_instance) continue;
+    const auto inside = computes(one.handle);
+    if (!inside) return fail_nvml(what, inside.error());
+    if (creating && !inside->empty()) return what + " is complete";
+    if (!inside->empty()) {
+      const auto devices = nvml_.mig_devices(target.device);
+      if (!devices) return fail_nvml(what, devices.error());
+      for (const Nvml::MigDevice& device : *devices) {
+        if (device.gpu_instance != one.info.id) continue;
+        if (device.uuid != slice.uuid) return what + " is another one by now and stays";
+        const auto processes = nvml_.processes(device.device);
+        if (!processes) return fail_nvml(what, processes.error());
+        if (!processes->empty() ||
+            std::find(in_use.begin(), in_use.end(), device.uuid) != in_use.end())
+          return what + " is in use and stays";
+      }
+    }
+    if (auto gone = take_away(one.handle); !gone) return fail_nvml(what, gone.error());
+    return what + (creating ? " was half made and is gone" : " is gone");
+  }
+  return what + (creating ? " had not been begun" : " was gone already");
+}
+
+Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarget> targets,
+                                                         std::span<const std::string> in_use) {
+  ASSIGN(pending, journal_.pending());
+  std::vector<std::string> notes;
+  for (const MigIntent& intent : *pending) {
+    const auto target = std::find_if(targets.begin(), targets.end(), [&](const MigTarget& one) {
+      return one.gpu->uuid == intent.gpu;
+    });
+    if (target == targets.end()) {
+      // The GPU's MIG mode is off, or it has been reset: then its instances are gone too. A GPU
+      // that has disappeared altogether comes back, if it does, only after a reset.
+      notes.push_back(
+          fmt::format("{}: not partitioned any more, what was begun on it is dropped", intent.gpu));
+    } else {
+      auto note = settle(*target, intent, in_use);
+      if (!note) {
+        notes.push_back(note.error().message);
+        continue;
+      }
+      notes.push_back(std::move(*note));
+    }
+    TRY(journal_.done(intent.gpu));
+  }
+  return notes;
+}
+
+Result<std::vector<std::string>> MigPartitioner::remove_empty(const MigTarget& target) {
+  const std::string what = fmt::format("GPU {} ({})", target.gpu->index, target.gpu->pci);
+  std::vector<std::string> notes;
+  const auto present = instances(target);
+  if (!present) return fail_nvml(what, present.error());
+  for (const Instance& one : *present) {
+    const auto inside = computes(one.handle);
+    if (!inside) return fail_nvml(what, inside.error());
+    if (!inside->empty()) continue;
+    if (auto gone = nvml_.destroy(one.handle); !gone) return fail_nvml(what, gone.error());
+    notes.push_back(
+        fmt::format("{}: GPU instance {} ({} at {}) had no compute instance and is gone", what,
+                    one.info.id, one.profile->name, one.info.placement.start));
+  }
+  return notes;
 }
 
 }  // namespace gantry::gpu

@@ -7,8 +7,7 @@
 #include <future>
 #include <set>
 
-#include "noded/gpu/health/kernel_log.h"
-#include "noded/runtime/contact.h"
+#include "noded/gpu/health/xid.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {

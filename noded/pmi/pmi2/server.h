@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "noded/pmi/collect.h"
-#include "noded/pmi/layout.h"
 #include "noded/pmi/pmi2/wire.h"
 
 namespace gantry::pmi2 {

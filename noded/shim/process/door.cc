@@ -21,10 +21,9 @@
 #include <cstring>
 #include <vector>
 
-#include "noded/machine/become_user.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/landlock.h"
-#include "noded/shim/process/door_filter.h"
+#include "noded/machine/user_child.h"
 #include "noded/shim/process/door_server.h"
 
 namespace gantry::runtime {

@@ -12,7 +12,7 @@
 #include <cerrno>
 
 #include "noded/pmi/wire.h"
-#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
 namespace {

@@ -19,9 +19,8 @@
 #include "noded/machine/cgroup.h"
 #include "noded/machine/device_filter.h"
 #include "noded/machine/files.h"
-#include "noded/machine/passing.h"
+#include "noded/machine/user_child.h"
 #include "noded/shim/io/outputs.h"
-#include "noded/shim/process/last_output.h"
 #include "noded/shim/process/task_environment.h"
 #include "noded/shim/rootfs/oci_config.h"
 

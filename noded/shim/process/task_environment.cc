@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "common/job/gpu_bind.h"
+#include "noded/machine/discover.h"
 #include "noded/machine/files.h"
-#include "noded/machine/numa.h"
 
 namespace gantry::runtime {
 namespace {

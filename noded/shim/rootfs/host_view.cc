@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "noded/machine/pseudo_files.h"
+#include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"

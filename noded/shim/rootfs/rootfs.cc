@@ -15,7 +15,6 @@
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/rootfs/host_view.h"
-#include "noded/shim/rootfs/storage.h"
 #include "noded/shim/rootfs/user_mounts.h"
 
 namespace gantry::runtime {

@@ -27,9 +27,8 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/storage_view.h"
-#include "noded/shim/hooks.h"
+#include "noded/shim/fence.h"
 #include "noded/shim/process/door.h"
-#include "noded/shim/run/relay.h"
 #include "noded/shim/run/template.h"
 #include "noded/shim/shim.h"
 
