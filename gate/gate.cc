@@ -15,7 +15,6 @@
 #include "cli/session.h"
 #include "common/codec/codec.h"
 #include "gate/plan/config_text.h"
-#include "gate/plan/samples.h"
 
 namespace gantry::gate {
 
@@ -101,8 +100,8 @@ Result<std::unique_ptr<Gate>> Gate::open(const GateConfig& config, const std::st
 }
 
 Result<void> Gate::prepare() {
-  if (auto r = make_directory(config_.state_dir, 0711); !r) return r;
-  if (auto r = make_directory(config_.state_dir + "/keys", 0700); !r) return r;
+  TRY(make_directory(config_.state_dir, 0711));
+  TRY(make_directory(config_.state_dir + "/keys", 0700));
   const Settings settings = settings_of(config_);
   unsigned writer = ::geteuid();
   if (!settings.user.empty()) {
@@ -288,7 +287,7 @@ Result<void> Gate::write_keys() {
   for (const auto& [id, pem] : *pems) {
     if (!is_plain(id) || id.find('/') != std::string::npos) continue;
     const std::string path = config_.state_dir + "/keys/" + id + ".pem";
-    if (auto r = write_text(path, pem); !r) return r;
+    TRY(write_text(path, pem));
     keys.push_back({id, path});
   }
   keys_ = std::move(keys);

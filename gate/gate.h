@@ -22,7 +22,6 @@
 #include "common/result.h"
 #include "config/config.h"
 #include "gate/haproxy.h"
-#include "gate/log_reader.h"
 #include "gate/plan/samples.h"
 #include "gate/prober.h"
 

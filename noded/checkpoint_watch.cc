@@ -55,10 +55,6 @@ void CheckpointWatch::watch(const proto::AttemptKey& key, const Owner& owner,
   watched_[key] = {owner, path, std::move(view), std::nullopt};
 }
 
-void CheckpointWatch::drop(const proto::AttemptKey& key) {
-  watched_.erase(key);
-}
-
 std::vector<proto::AttemptCheckpoint> CheckpointWatch::newest(Instant now) const {
   const Instant wall = runtime::wall_clock();
   std::vector<proto::AttemptCheckpoint> out;

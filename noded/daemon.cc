@@ -65,14 +65,6 @@ void Daemon::watch_link() {
   });
 }
 
-void Daemon::stop() {
-  leave({});
-}
-
-void Daemon::make_way() {
-  leave({.makes_way = true});
-}
-
 void Daemon::leave(Stop how) {
   if (stopping_) return;
   stopping_ = true;
@@ -200,10 +192,6 @@ void Daemon::send(Report&& report) {
                {{"why", sent.error().message}});
 }
 
-void Daemon::gpus_changed(const GpuInventory& now) {
-  events_.emplace_back(GpusChanged{now});
-}
-
 template <class Relayed>
 bool Daemon::pass_on(const Relayed& relayed) {
   if (!core_ || !core_->registered() || stopping_) return false;
@@ -316,10 +304,6 @@ Result<void> MemoryFile::remember(const RememberContact& what, Instant now) {
 }
 
 // Removes the contact file if there is no fencing, so that no shim counts the silence.
-void MemoryFile::drop_contact() {
-  if (!memory_.fence_after) ::unlinkat(directory_.get(), runtime::kContactFile, 0);
-}
-
 namespace {
 
 template <class T>

@@ -28,6 +28,7 @@
 #include "noded/machine/files.h"
 #include "noded/net/job_sockets.h"
 #include "noded/net/user_socket.h"
+#include "noded/runtime/job_dir.h"
 #include "noded/seam.h"
 
 namespace gantry::node {
@@ -56,7 +57,9 @@ class MemoryFile {
  private:
   MemoryFile() = default;
   Result<void> write();
-  void drop_contact();
+  void drop_contact() {
+    if (!memory_.fence_after) ::unlinkat(directory_.get(), runtime::kContactFile, 0);
+  }
   Fd directory_;
   Fd lock_;
   std::string path_;
@@ -85,11 +88,11 @@ class Daemon {
   // `users` is null unless this is a login node.
   void start(JobSockets& sockets, UserSocket* users);
   // Says goodbye to the controller and then stops the loop. Jobs run on.
-  void stop();
+  void stop() { leave({}); }
   // The same without a goodbye, for a daemon that follows at once: to the controller the node stays
   // as it is until that one registers.
-  void make_way();
-  void gpus_changed(const GpuInventory& now);
+  void make_way() { leave({.makes_way = true}); }
+  void gpus_changed(const GpuInventory& now) { events_.emplace_back(GpusChanged{now}); }
   // Takes an event that an action brings between two turns.
   void take(Input&& event) { events_.push_back(std::move(event)); }
   // Returns false if there is no session with the controller now.

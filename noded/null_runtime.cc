@@ -83,10 +83,6 @@ Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
   return net::write_all(streams_[id]->socket.fd(), streams_[id]->crypt, kPatience);
 }
 
-Result<void> NullSteps::attach_step(const runtime::StepAttachment&) {
-  return fail(ErrorCode::not_found, "the step has ended: its tasks end when they begin");
-}
-
 // This end can send frames once the hello of the other end has come. When the other end closes, or
 // an error comes, the stream is closed here too.
 void NullSteps::on_readable(std::uint64_t id) {

@@ -51,7 +51,9 @@ class NullSteps final : public StepRuntime {
     return attempts_.owner_of(key);
   }
   Result<void> begin_step(const runtime::StepRequest& request) override;
-  Result<void> attach_step(const runtime::StepAttachment& attachment) override;
+  Result<void> attach_step(const runtime::StepAttachment&) override {
+    return fail(ErrorCode::not_found, "the step has ended: its tasks end when they begin");
+  }
 
  private:
   struct Stream {

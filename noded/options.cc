@@ -16,7 +16,6 @@
 #include "common/text/text.h"
 #include "common/version.h"
 #include "config/gres.h"
-#include "noded/machine/discover.h"
 #include "noded/machine/files.h"
 
 namespace gantry::node {
@@ -101,7 +100,7 @@ Result<std::uint16_t> port_of(const std::string& listen, std::string& host) {
 Result<std::vector<std::uint16_t>> wanted_cpus(const Options& options, const NodeConfig& node) {
   if (options.cpus) {
     auto cpus = runtime::parse_cpu_list(*options.cpus);
-    std::sort(cpus.begin(), cpus.end());
+    std::ranges::sort(cpus);
     cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
     if (cpus.empty())
       return fail(ErrorCode::usage,
@@ -141,8 +140,8 @@ Result<Options> parse_options(const std::vector<std::string>& args) {
       value = name.substr(eq + 1);
       name.resize(eq);
     }
-    const auto row = std::find_if(kOptions.begin(), kOptions.end(),
-                                  [&](const OptionRow& r) { return r.name == name; });
+    const auto row =
+        std::ranges::find_if(kOptions, [&](const OptionRow& r) { return r.name == name; });
     if (row == kOptions.end())
       return fail(ErrorCode::usage,
                   fmt::format("unknown option \"{}\"; --help lists them", args[i]));
@@ -160,8 +159,8 @@ Result<Options> parse_options(const std::vector<std::string>& args) {
 
 Result<NodeSettings> settle(const Options& options, Config config) {
   NodeSettings out;
-  const auto it = std::find_if(config.nodes.begin(), config.nodes.end(),
-                               [&](const NodeConfig& n) { return n.name == options.node; });
+  const auto it = std::ranges::find_if(config.nodes,
+                                       [&](const NodeConfig& n) { return n.name == options.node; });
   if (it == config.nodes.end())
     return fail(ErrorCode::not_found,
                 fmt::format("{} has no node \"{}\"; name one of its nodes with --name", config.path,
@@ -180,7 +179,7 @@ Result<NodeSettings> settle(const Options& options, Config config) {
   out.cpus = std::move(*cpus);
   out.share_cpus = options.share_cpus;
   const auto& runtimes = noded.runtimes;
-  out.runs_nothing = std::find(runtimes.begin(), runtimes.end(), "none") != runtimes.end();
+  out.runs_nothing = std::ranges::find(runtimes, "none") != runtimes.end();
   if (out.runs_nothing && runtimes.size() > 1)
     return fail(ErrorCode::invalid_argument,
                 "noded.runtimes: \"none\" runs no job at all, so it stands alone or not at all");
@@ -225,8 +224,8 @@ FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& m
 
   if (!settings.share_cpus)
     std::erase_if(facts.cpus, [&](std::uint16_t id) {
-      return std::none_of(machine.cpus.begin(), machine.cpus.end(),
-                          [&](const runtime::CpuFact& c) { return c.id == id; });
+      return std::ranges::none_of(machine.cpus,
+                                  [&](const runtime::CpuFact& c) { return c.id == id; });
     });
   if (facts.cpus.size() < settings.cpus.size())
     out.warnings.push_back(fmt::format("{} CPUs are declared, {} of them exist here",
@@ -279,7 +278,7 @@ Result<void> enroll_once(const std::string& token_file, const std::string& key_f
   if (::access(token_file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
   ASSIGN(text, runtime::read_file(token_file));
   if (::access(key_file.c_str(), F_OK) != 0)
-    if (auto made = net::save_key_pair(key_file, net::generate_key_pair()); !made) return made;
+    TRY(net::save_key_pair(key_file, net::generate_key_pair()));
   ASSIGN(keys, net::load_key_pair(key_file));
   net::ClientOptions options;
   options.address = endpoint;

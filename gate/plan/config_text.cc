@@ -403,7 +403,7 @@ Blocks read_blocks(const std::string& text) {
 }
 
 bool can_serve(const Blocks& running, const Blocks& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& block) {
+  return std::ranges::all_of(wanted, [&](const auto& block) {
     const auto it = running.find(block.first);
     return it != running.end() && it->second == block.second;
   });

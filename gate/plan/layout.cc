@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <vector>
 
 #include "gate/plan/config_text.h"
 
@@ -27,8 +26,8 @@ std::string host_and_port(const std::string& host, std::uint16_t port) {
 }
 
 bool takes_requests(const Backend& backend) {
-  return std::any_of(backend.servers.begin(), backend.servers.end(),
-                     [](const auto& s) { return s.second.state == ServerState::ready; });
+  return std::ranges::any_of(backend.servers,
+                             [](const auto& s) { return s.second.state == ServerState::ready; });
 }
 
 // Returns the part of a replica's concurrency that is this gate's; 0 = no limit. Each gate has one
@@ -144,12 +143,11 @@ std::vector<int> shares(const std::vector<std::uint32_t>& weights) {
     left -= out[i];
     rest.emplace_back(exact % sum, i);
   }
-  std::stable_sort(rest.begin(), rest.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(rest, [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [remainder, i] : rest)
     if (left > 0 && remainder > 0 && weights[i] > 0) ++out[i], --left;
   // The least ones were rounded up to one: the largest gives that back.
-  const auto largest = std::max_element(out.begin(), out.end());
+  const auto largest = std::ranges::max_element(out);
   *largest += left;
   return out;
 }
@@ -159,7 +157,7 @@ Duration wait_of(const proto::GateService& service) {
 }
 
 bool is_plain(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-_.~/:@+=").find(c) != std::string_view::npos;
   });

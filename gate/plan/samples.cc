@@ -63,7 +63,7 @@ std::optional<RequestLine> read_request(std::string_view line) {
 std::size_t bucket_of(Duration time) {
   const auto us = static_cast<std::uint64_t>(std::max<std::int64_t>(time.us, 0));
   const auto& ends = proto::kLatencyBuckets;
-  return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), us) - ends.begin());
+  return static_cast<std::size_t>(std::ranges::lower_bound(ends, us) - ends.begin());
 }
 
 Samples::Counted& Samples::of(const std::string& service, const std::string& version) {

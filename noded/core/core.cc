@@ -93,8 +93,7 @@ Turn Core::take_turn() {
     return entry.second.stage != Stage::ended &&
            !(entry.second.ending && entry.second.ending->cause == proto::ExitCause::fenced);
   };
-  if (const auto at = s.fence_at(); at && std::any_of(s.attempts.begin(), s.attempts.end(), live))
-    earlier(at);
+  if (const auto at = s.fence_at(); at && std::ranges::any_of(s.attempts, live)) earlier(at);
   return turn;
 }
 

@@ -32,8 +32,8 @@ bool describes_a_job(std::string_view name) {
     rest = name.substr(7);
   else
     return false;
-  return std::any_of(kJobWords.begin(), kJobWords.end(),
-                     [&](std::string_view word) { return rest.starts_with(word); });
+  return std::ranges::any_of(kJobWords,
+                             [&](std::string_view word) { return rest.starts_with(word); });
 }
 
 class Variables {
@@ -267,8 +267,8 @@ void set(Map& out, const std::string& name, std::uint64_t value) {
 
 Result<StepEnvironment> step_environment(const proto::StepPermission& permission,
                                          const proto::LaunchStep& launch, const std::string& node) {
-  const auto here = std::find_if(permission.nodes.begin(), permission.nodes.end(),
-                                 [&](const proto::StepNode& n) { return n.node == node; });
+  const auto here = std::ranges::find_if(permission.nodes,
+                                         [&](const proto::StepNode& n) { return n.node == node; });
   if (here == permission.nodes.end())
     return fail(ErrorCode::not_found,
                 fmt::format("step {}.{} has no part on node {}", permission.key.job.value(),

@@ -24,8 +24,7 @@ std::string_view word_of(TaskBind::Kind kind) {
 }
 
 std::string hex_mask(const Set& set) {
-  const std::size_t digits =
-      set.empty() ? 1 : std::size_t{*std::max_element(set.begin(), set.end())} / 4 + 1;
+  const std::size_t digits = set.empty() ? 1 : std::size_t{*std::ranges::max_element(set)} / 4 + 1;
   std::string out(digits, '0');
   for (const std::uint16_t bit : set) {
     char& digit = out[digits - 1 - bit / 4];
@@ -57,7 +56,7 @@ Set widened(const Set& own, const StepHere& here, const std::map<std::uint16_t, 
 
 Result<Set> cpus_of(const TaskBind& bind, const StepHere& here, std::size_t task) {
   Set all = here.cpus;
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   switch (bind.kind) {
     case TaskBind::Kind::none: return all;
     case TaskBind::Kind::rank: return all.empty() ? all : Set{all[task % all.size()]};
@@ -67,7 +66,7 @@ Result<Set> cpus_of(const TaskBind& bind, const StepHere& here, std::size_t task
     case TaskBind::Kind::mask: {
       const Set& asked = bind.sets[task % bind.sets.size()];
       for (const std::uint16_t cpu : asked)
-        if (!all.empty() && !std::binary_search(all.begin(), all.end(), cpu))
+        if (!all.empty() && !std::ranges::binary_search(all, cpu))
           return fail(ErrorCode::invalid_argument,
                       fmt::format("--cpu-bind binds task {} to CPU {} of node {}, which the step "
                                   "does not have there",
@@ -82,7 +81,7 @@ Result<Set> mems_of(const TaskBind& bind, const StepHere& here, const Set& cpus,
   std::set<std::uint16_t> all, own;
   for (const auto& [cpu, node] : here.numa) {
     all.insert(node);
-    if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) own.insert(node);
+    if (std::ranges::find(cpus, cpu) != cpus.end()) own.insert(node);
   }
   switch (bind.kind) {
     case TaskBind::Kind::local: return Set(own.begin(), own.end());
@@ -148,9 +147,9 @@ class Sockets {
   void take(std::size_t count, std::vector<std::uint16_t>& out) {
     const auto many = [&](const auto& socket) { return socket.size() >= count; };
     const auto some = [](const auto& socket) { return !socket.empty(); };
-    if (std::any_of(left_.begin(), left_.end(), many))
+    if (std::ranges::any_of(left_, many))
       while (!many(left_.front())) turn();
-    while (count > 0 && std::any_of(left_.begin(), left_.end(), some)) {
+    while (count > 0 && std::ranges::any_of(left_, some)) {
       auto& socket = left_.front();
       for (; count > 0 && !socket.empty(); --count) {
         out.push_back(socket.front());

@@ -85,9 +85,9 @@ void append(CdiEdits& to, const CdiEdits& from) {
     to.mounts.push_back(one);
   }
   for (const CdiHook& one : from.hooks)
-    if (std::find(to.hooks.begin(), to.hooks.end(), one) == to.hooks.end()) to.hooks.push_back(one);
+    if (std::ranges::find(to.hooks, one) == to.hooks.end()) to.hooks.push_back(one);
   for (const std::uint32_t gid : from.gids)
-    if (std::find(to.gids.begin(), to.gids.end(), gid) == to.gids.end()) to.gids.push_back(gid);
+    if (std::ranges::find(to.gids, gid) == to.gids.end()) to.gids.push_back(gid);
 }
 
 // Names a few devices of the same kind, for an error.
@@ -130,11 +130,8 @@ Result<CdiEdits> merge_cdi(const CdiRegistry& registry, std::span<const std::str
     if (used.insert(found->second.spec).second) append(out, spec.edits);
     append(out, spec.devices[found->second.device].edits);
   }
-  const auto depth = [](const CdiMount& mount) {
-    return std::count(mount.container.begin(), mount.container.end(), '/');
-  };
-  std::stable_sort(out.mounts.begin(), out.mounts.end(),
-                   [&](auto& a, auto& b) { return depth(a) < depth(b); });
+  const auto depth = [](const CdiMount& mount) { return std::ranges::count(mount.container, '/'); };
+  std::ranges::stable_sort(out.mounts, [&](auto& a, auto& b) { return depth(a) < depth(b); });
   return out;
 }
 
@@ -146,12 +143,12 @@ CdiEdits fit_for_job(CdiEdits edits, CdiNodes nodes) {
   static constexpr std::array<std::string_view, 3> kChoosing{
       "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY"};
   std::erase_if(edits.mounts, [](const CdiMount& mount) {
-    return std::any_of(kShared.begin(), kShared.end(), [&](std::string_view folder) {
+    return std::ranges::any_of(kShared, [&](std::string_view folder) {
       return is_within(mount.host, folder) || is_within(mount.container, folder);
     });
   });
   std::erase_if(edits.env, [](const std::string& one) {
-    return std::find(kChoosing.begin(), kChoosing.end(), name_of(one)) != kChoosing.end();
+    return std::ranges::find(kChoosing, name_of(one)) != kChoosing.end();
   });
   if (nodes == CdiNodes::dropped) edits.nodes.clear();
   return edits;
@@ -217,9 +214,8 @@ bool is_letter(char c) {
 
 bool is_name(std::string_view text, std::string_view others) {
   return !text.empty() && text.size() <= 256 && is_alnum(text.front()) && is_alnum(text.back()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) {
-           return is_alnum(c) || others.find(c) != std::string_view::npos;
-         });
+         std::ranges::all_of(
+             text, [&](char c) { return is_alnum(c) || others.find(c) != std::string_view::npos; });
 }
 
 // Walks through one file; it keeps the first problem that it finds.
@@ -435,7 +431,7 @@ class Reader {
         refuse(at, "is no field of a hook");
     });
     if (hook.path.empty()) refuse(where + ".path", "is missing");
-    if (std::find(kStages.begin(), kStages.end(), hook.stage) == kStages.end())
+    if (std::ranges::find(kStages, hook.stage) == kStages.end())
       refuse(where + ".hookName", fmt::format("\"{}\" is no stage of a container", hook.stage));
     out.hooks.push_back(std::move(hook));
   }

@@ -174,7 +174,7 @@ std::vector<DriverFile> driver_files(const std::string& library,
       out.push_back({"/usr/bin/" + std::string(program), std::move(source)});
       break;
     }
-  std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.path < b.path; });
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.path < b.path; });
   return out;
 }
 

@@ -83,7 +83,7 @@ std::vector<std::uint16_t> cpus_here(std::vector<std::uint16_t> cpus,
                                      const std::vector<std::uint16_t>& shared) {
   if (shared.empty()) return cpus;
   for (std::uint16_t& cpu : cpus) cpu = shared[cpu % shared.size()];
-  std::sort(cpus.begin(), cpus.end());
+  std::ranges::sort(cpus);
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   return cpus;
 }

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -47,10 +45,10 @@ bool shows(const StorageView& view, int fd) {
   // A path that is too long to be looked at could lie anywhere.
   if (n <= 0 || static_cast<std::size_t>(n) >= real.size()) return false;
   const std::string_view path(real.data(), static_cast<std::size_t>(n));
-  const bool stored = std::any_of(view.hidden.begin(), view.hidden.end(),
-                                  [&](const std::string& top) { return is_below(path, top); });
-  return !stored || std::any_of(view.shown.begin(), view.shown.end(),
-                                [&](const StorageMount& m) { return is_below(path, m.path); });
+  const bool stored =
+      std::ranges::any_of(view.hidden, [&](const std::string& top) { return is_below(path, top); });
+  return !stored || std::ranges::any_of(
+                        view.shown, [&](const StorageMount& m) { return is_below(path, m.path); });
 }
 
 void set_storage_view(StorageView view) {
@@ -101,7 +99,7 @@ int quota_call(int directory, int command, std::uint32_t project, fs_disk_quota&
 // and of a kernel that does not know the call.
 bool is_lacking(int error) {
   constexpr std::array kLacking{ENOTTY, ENOSYS, EOPNOTSUPP, ESRCH, EINVAL, ENOTBLK, ENODEV};
-  return std::find(kLacking.begin(), kLacking.end(), error) != kLacking.end();
+  return std::ranges::find(kLacking, error) != kLacking.end();
 }
 
 fs_disk_quota limits_of(const RoomLimit& limit) {

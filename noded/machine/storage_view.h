@@ -95,16 +95,15 @@ inline constexpr std::array<PseudoFileSystem, 29> kPseudoFileSystems{{
 
 // Returns "" if it is no pseudo file system.
 inline std::string_view pseudo_of_magic(long magic) {
-  const auto at = std::find_if(
-      kPseudoFileSystems.begin(), kPseudoFileSystems.end(), [&](const PseudoFileSystem& fs) {
-        return fs.magic != 0 && (fs.magic & 0xffffffffL) == (magic & 0xffffffffL);
-      });
+  const auto at = std::ranges::find_if(kPseudoFileSystems, [&](const PseudoFileSystem& fs) {
+    return fs.magic != 0 && (fs.magic & 0xffffffffL) == (magic & 0xffffffffL);
+  });
   return at == kPseudoFileSystems.end() ? std::string_view() : at->name;
 }
 
 inline bool is_pseudo_name(std::string_view name) {
-  return std::any_of(kPseudoFileSystems.begin(), kPseudoFileSystems.end(),
-                     [&](const PseudoFileSystem& fs) { return fs.name == name; });
+  return std::ranges::any_of(kPseudoFileSystems,
+                             [&](const PseudoFileSystem& fs) { return fs.name == name; });
 }
 
 }  // namespace gantry::runtime

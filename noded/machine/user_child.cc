@@ -24,7 +24,7 @@ constexpr int kEndPatienceMs = 1'000;
 
 void close_others(std::vector<int> keep) {
   keep.insert(keep.end(), {0, 1, 2});
-  std::sort(keep.begin(), keep.end());
+  std::ranges::sort(keep);
   unsigned next = 0;
   for (const int fd : keep) {
     if (fd < 0) continue;

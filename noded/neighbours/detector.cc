@@ -37,8 +37,7 @@ bool over(const std::deque<Row>& rows, const Is& is) {
 }
 
 bool names(const Verdict& verdict, const proto::AttemptKey& key) {
-  return std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
-                     [&](const Culprit& one) { return one.key == key; });
+  return std::ranges::any_of(verdict.culprits, [&](const Culprit& one) { return one.key == key; });
 }
 
 // Named culprits stay; an answer that names somebody or something takes the place of "unknown".
@@ -162,8 +161,8 @@ void Detector::look_at_channel(const Channel& channel, const Kept& kept) {
     for (const JobRow& job : row.jobs)
       if (row.use > 0 && job.use >= 0.1 * row.use)
         f.verdict.culprits.push_back({job.key, std::min(job.use / row.use, 1.0), 0});
-    std::stable_sort(f.verdict.culprits.begin(), f.verdict.culprits.end(),
-                     [](const Culprit& a, const Culprit& b) { return a.share > b.share; });
+    std::ranges::stable_sort(f.verdict.culprits,
+                             [](const Culprit& a, const Culprit& b) { return a.share > b.share; });
     if (!f.verdict.culprits.empty()) f.verdict.cause = Cause::neighbours;
     if (f.evidence.machine >= 0.5) f.verdict.cause = Cause::machine;
   } else if (open != nullptr && over(kept.rows, full)) {
@@ -202,8 +201,8 @@ Finding& Detector::found(const Channel& channel, const std::optional<proto::Atte
 // The oldest that have ended go first, then the oldest of all.
 void Detector::forget_old() {
   while (findings_.size() > kMostFindings) {
-    const auto ended = std::find_if(findings_.begin(), findings_.end(),
-                                    [](const Finding& f) { return f.ended.has_value(); });
+    const auto ended =
+        std::ranges::find_if(findings_, [](const Finding& f) { return f.ended.has_value(); });
     findings_.erase(ended != findings_.end() ? ended : findings_.begin());
   }
 }
@@ -361,7 +360,7 @@ Field field_of(const std::deque<Row>& rows, const proto::AttemptKey& victim, con
 }
 
 void order(std::vector<Culprit>& culprits) {
-  std::stable_sort(culprits.begin(), culprits.end(), [](const Culprit& a, const Culprit& b) {
+  std::ranges::stable_sort(culprits, [](const Culprit& a, const Culprit& b) {
     return a.rise != b.rise ? a.rise > b.rise : a.share > b.share;
   });
 }

@@ -8,7 +8,6 @@
 #include "common/codec/codec.h"
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
-#include "noded/net/job_connection.h"
 #include "noded/net/job_sockets.h"
 
 namespace gantry::node {

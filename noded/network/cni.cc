@@ -168,7 +168,7 @@ std::vector<proto::AttemptKey> Cni::attempts() const {
     const auto [rest, second] = std::from_chars(dot + 1, end, attempt);
     if (second == std::errc() && rest == end) out.push_back({JobId(job), Attempt(attempt)});
   }
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   return out;
 }
 
@@ -226,7 +226,7 @@ Result<void> Cni::add(const proto::AttemptKey& key, const std::string& space) {
     return fail(ErrorCode::io_error,
                 fmt::format("{} cannot be written: {}", file_of(key), std::strerror(errno)));
   };
-  if (auto r = note(""); !r) return r;
+  TRY(note(""));
   std::string said;
   for (const Plugin& plugin : plugins_) {
     auto result = run(plugin, "ADD", key, space, said);
@@ -252,7 +252,7 @@ Result<void> Cni::remove_all(const proto::AttemptKey& key, const std::string& sp
 
 Result<void> Cni::remove(const proto::AttemptKey& key, const std::string& space) {
   if (::access(file_of(key).c_str(), F_OK) != 0) return {};
-  if (auto r = remove_all(key, space, said_of(key)); !r) return r;
+  TRY(remove_all(key, space, said_of(key)));
   ::unlink(file_of(key).c_str());
   return {};
 }

@@ -250,10 +250,6 @@ Result<void> Netlink::add_address(const std::string& link, int family, const voi
   return send(m, fmt::format("{} could not have the address {}", link, what));
 }
 
-Result<void> Netlink::add_address(const std::string& link, const Ip6& address) {
-  return add_address(link, AF_INET6, address.bytes.data(), address.bytes.size(), text_of(address));
-}
-
 Result<void> Netlink::add_address(const std::string& link, const Ip4& address) {
   const std::uint32_t value = htonl(address.value);
   return add_address(link, AF_INET, &value, sizeof value, text_of(address));
@@ -291,7 +287,7 @@ Result<void> Netlink::add_route(const std::string& link, const Route& route,
     std::array<std::uint8_t, 18> gateway{};  // rtvia: the family in two bytes, then the address
     const std::uint16_t six = AF_INET6;
     std::copy_n(reinterpret_cast<const std::uint8_t*>(&six), 2, gateway.begin());
-    std::copy(route.via->bytes.begin(), route.via->bytes.end(), gateway.begin() + 2);
+    std::ranges::copy(route.via->bytes, gateway.begin() + 2);
     put(m, RTA_VIA, gateway.data(), gateway.size());
   }
   return send(m, fmt::format("the route to {}/{} could not be set", what, route.bits));

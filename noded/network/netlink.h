@@ -5,6 +5,8 @@
 // Every call waits for the kernel's answer. An error's sentence names what was to be done.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -12,8 +14,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/fd.h"
 #include "noded/network/address.h"
 
 struct nl_sock;
@@ -95,7 +99,10 @@ class Netlink {
   Result<void> set_down(const std::string& link);
 
   // Addresses of one host. No duplicates are looked for.
-  Result<void> add_address(const std::string& link, const Ip6& address);
+  Result<void> add_address(const std::string& link, const Ip6& address) {
+    return add_address(link, AF_INET6, address.bytes.data(), address.bytes.size(),
+                       text_of(address));
+  }
   Result<void> add_address(const std::string& link, const Ip4& address);
   // The neighbour is known for good, so nobody asks for it and nobody can answer.
   Result<void> add_neighbour(const std::string& link, const Ip6& address, const Mac& mac);
@@ -158,5 +165,29 @@ class Netlink {
   std::unique_ptr<nl_sock, CloseSocket> events_;  // hears of links while wait_until_up() runs
   std::optional<Batch> batch_;                    // set while together() runs
 };
+
+// Links of a node's namespace to the machine's own namespace, for way_out.h and routed.h. Their
+// names are a prefix and a number, and the alias of each says whose it is; so the daemon after one
+// that was killed finds its own, and several nodes of one machine do not meet.
+
+struct MachineLink {
+  std::string_view prefix;    // of the name on the machine; a number below 4,096 follows
+  std::string owner;          // a path, the same after a restart
+  std::string_view node_end;  // the name in the node's namespace
+  Mac machine_mac{}, node_mac{};
+  std::uint32_t mtu = 0;
+};
+
+std::string machine_link(std::string_view prefix, std::uint32_t number);
+
+// The number of the owner's link; none if it has none.
+std::optional<std::uint32_t> find_machine_link(Netlink& machine, std::string_view prefix,
+                                               const std::string& owner);
+
+// The link is there, or is made; nothing has a route by it yet. What is left of one whose other end
+// is not in the node's namespace any more is removed by `remove`.
+Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& link,
+                                        const Fd& node_space, Netlink& node_links,
+                                        const std::function<Result<void>(std::uint32_t)>& remove);
 
 }  // namespace gantry::network

@@ -12,9 +12,12 @@
 #include <cstring>
 
 #include "common/fd.h"
+#include "common/text/hash.h"
+#include "noded/network/netlink.h"
 #include "noded/network/netlink_message.h"
 
 namespace gantry::network {
+
 namespace {
 
 // IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
@@ -192,8 +195,7 @@ Result<void> Netlink::remove_routes(std::uint32_t metric) {
   for (const int family : {AF_INET, AF_INET6}) {
     rtmsg header{};
     header.rtm_family = static_cast<std::uint8_t>(family);
-    if (auto r = dump(message(RTM_GETROUTE, NLM_F_DUMP, header), note_route, &routes, "routes"); !r)
-      return r;
+    TRY(dump(message(RTM_GETROUTE, NLM_F_DUMP, header), note_route, &routes, "routes"));
   }
   for (const OwnRoute& route : routes.found) {
     rtmsg header = route.header;
@@ -201,7 +203,7 @@ Result<void> Netlink::remove_routes(std::uint32_t metric) {
     nl_msg* m = message(RTM_DELROUTE, 0, header);
     put(m, RTA_DST, route.to.data(), route.to.size());
     ::nla_put_u32(m, RTA_PRIORITY, metric);
-    if (auto r = send(m, "a route could not be removed"); !r) return r;
+    TRY(send(m, "a route could not be removed"));
   }
   return {};
 }
@@ -247,6 +249,74 @@ Result<void> Netlink::wait_until_up(const std::string& link) const {
   (void)::nl_socket_drop_membership(events, RTNLGRP_LINK);
   empty(::nl_socket_get_fd(events));
   return out;
+}
+
+namespace {
+
+constexpr std::uint32_t kNumbers = 4096;    // that a machine has for its daemons' links
+constexpr std::uint32_t kNumberTries = 64;  // numbers that are looked at for one daemon
+
+std::uint32_t first_link_number(const std::string& owner) {
+  return fnv1a(owner) % kNumbers;
+}
+
+struct Place {
+  std::optional<std::uint32_t> mine, free;
+};
+
+// The number whose link says that it is the owner's, and the first number that has no link.
+Place find_place(Netlink& machine, std::string_view prefix, const std::string& owner) {
+  Place out;
+  const std::uint32_t first = first_link_number(owner);
+  for (std::uint32_t i = 0; i < kNumberTries; ++i) {
+    const std::uint32_t number = (first + i) % kNumbers;
+    const auto alias = machine.alias_of(machine_link(prefix, number));
+    if (!alias && !out.free) out.free = number;
+    if (!alias || *alias != owner) continue;
+    out.mine = number;
+    break;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string machine_link(std::string_view prefix, std::uint32_t number) {
+  return fmt::format("{}{}", prefix, number);
+}
+
+std::optional<std::uint32_t> find_machine_link(Netlink& machine, std::string_view prefix,
+                                               const std::string& owner) {
+  return find_place(machine, prefix, owner).mine;
+}
+
+Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& link,
+                                        const Fd& node_space, Netlink& node_links,
+                                        const std::function<Result<void>(std::uint32_t)>& remove) {
+  const Place place = find_place(machine, link.prefix, link.owner);
+  if (place.mine && node_links.index_of(std::string(link.node_end))) return *place.mine;
+  if (place.mine) TRY(remove(*place.mine));
+  // A daemon may have been killed before it had written on the link whose it is.
+  const std::string node_end(link.node_end);
+  if (node_links.index_of(node_end)) TRY(node_links.remove_link(node_end));
+  const auto number = place.mine ? place.mine : place.free;
+  if (!number)
+    return fail(
+        ErrorCode::unavailable,
+        fmt::format("the machine has links {} to {} of others already",
+                    machine_link(link.prefix, first_link_number(link.owner)),
+                    machine_link(link.prefix,
+                                 (first_link_number(link.owner) + kNumberTries - 1) % kNumbers)));
+  Netlink::Veth veth;
+  veth.name = machine_link(link.prefix, *number);
+  veth.peer_name = link.node_end;
+  veth.mac = link.machine_mac;
+  veth.peer_mac = link.node_mac;
+  veth.peer_space = node_space.get();
+  veth.mtu = link.mtu;
+  veth.alias = link.owner;
+  TRY(machine.make_veth(veth));
+  return *number;
 }
 
 }  // namespace gantry::network

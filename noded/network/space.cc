@@ -130,8 +130,8 @@ Result<Fd> settle() {
   ASSIGN(links, Netlink::open(Netlink::For::changes));
   TRY(set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"));
   ASSIGN(done, links->together([&]() -> Result<void> {
-    if (auto r = links->set_up(kJobEnd); !r) return r;
-    if (auto r = links->add_neighbour(kJobEnd, kGateway, kNodeMac); !r) return r;
+    TRY(links->set_up(kJobEnd));
+    TRY(links->add_neighbour(kJobEnd, kGateway, kNodeMac));
     return links->add_route(kJobEnd, Ip6{}, 0, kGateway);
   }));
   return sysfs_here();
@@ -150,7 +150,7 @@ Result<void> release_directory(const std::string& directory) {
   while (::umount2((directory + "/" + kSysDir).c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
   }
   ::rmdir((directory + "/" + kSysDir).c_str());
-  if (auto r = release_space(directory + "/" + kSpaceFile); !r) return r;
+  TRY(release_space(directory + "/" + kSpaceFile));
   if (::rmdir(directory.c_str()) != 0 && errno != ENOENT)
     return fail(ErrorCode::unavailable,
                 fmt::format("{} cannot be removed: {}", directory, std::strerror(errno)));
@@ -158,10 +158,10 @@ Result<void> release_directory(const std::string& directory) {
 }
 
 Result<void> bind_directory(const std::string& directory, const ReadySpace& space) {
-  if (auto r = make_directory(directory); !r) return r;
+  TRY(make_directory(directory));
   const std::string sys = directory + "/" + kSysDir;
-  if (auto r = make_directory(sys); !r) return r;
-  if (auto r = bind_space(space.space, directory + "/" + kSpaceFile); !r) return r;
+  TRY(make_directory(sys));
+  TRY(bind_space(space.space, directory + "/" + kSpaceFile));
   if (::move_mount(space.sys.get(), "", AT_FDCWD, sys.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
     return fail(ErrorCode::unavailable,
                 fmt::format("no sysfs can be mounted at {}: {}", sys, std::strerror(errno)));

@@ -205,7 +205,7 @@ Result<void> make_one(const std::string& directory, Transport transport) {
   if (transport == Transport::wireguard)
     job.peers.push_back(
         {{2, JobId(1), 0U, 0}, {"127.0.0.2", kPort, text_of_key(public_key(new_key()))}});
-  if (auto r = (*fabric)->attach(job); !r) return r;
+  TRY((*fabric)->attach(job));
   return (*fabric)->detach(job.key);
 }
 

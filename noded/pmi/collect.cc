@@ -41,6 +41,10 @@ void Collect::send(std::uint32_t node, char kind, std::uint32_t number, std::str
   send_(node, out);
 }
 
+void Collect::answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data) {
+  send(node, kAnswer, question, good ? "1" : "0", data);
+}
+
 bool Collect::receive(std::uint32_t node, std::string_view bytes) {
   if (node >= nodes_) return false;
   std::string& in = partial_[node];
@@ -126,10 +130,6 @@ void Collect::ask(std::uint32_t node, std::uint32_t rank, Done done) {
   const std::uint32_t question = next_question_++;
   questions_[question] = std::move(done);
   send(node, kQuestion, question, as_bytes(rank), "");
-}
-
-void Collect::answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data) {
-  send(node, kAnswer, question, good ? "1" : "0", data);
 }
 
 namespace {

@@ -20,7 +20,7 @@
 #include "common/proto/node_report.h"
 #include "common/proto/steps.h"
 #include "common/time/time.h"
-#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/cgroup.h"
 #include "noded/machine/device.h"
 #include "noded/runtime/records.h"
 

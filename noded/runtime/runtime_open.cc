@@ -15,7 +15,6 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
-#include "noded/machine/device_filter.h"
 #include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
@@ -51,8 +50,8 @@ Result<void> add_source(const Fd& epoll, const Fd& source, std::uint64_t tag) {
 Result<void> write_filter(const Fd& dir, const std::string& list, CallFilter which) {
   ASSIGN(filter, compile_seccomp(list, which));
   const FilterFiles& files = which == CallFilter::hardened ? kHardenedFilter : kFilter;
-  if (auto r = write_whole(dir.get(), files.bpf, filter->bpf, Durability::none); !r) return r;
-  if (auto r = write_whole(dir.get(), files.base64, filter->base64, Durability::none); !r) return r;
+  TRY(write_whole(dir.get(), files.bpf, filter->bpf, Durability::none));
+  TRY(write_whole(dir.get(), files.base64, filter->base64, Durability::none));
   return write_whole(dir.get(), files.json, filter->oci, Durability::none);
 }
 
@@ -99,12 +98,11 @@ Result<void> Runtime::State::prepare() {
     return fail(ErrorCode::unsupported, "prolog and epilog need a node daemon that is root");
   remove_tree(gone_dir(setup.state_dir));
   for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir), gone_dir(setup.state_dir)})
-    if (auto r = make_dirs(path, 0700); !r) return r;
+    TRY(make_dirs(path, 0700));
   remember_home();
-  if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
+  TRY(make_dirs(setup.mount_dir, 0711));
   // The scratch directory may be a disk of its own, which is mounted there.
-  if (!setup.scratch_dir.empty())
-    if (auto r = make_dirs(setup.scratch_dir, 0711); !r) return r;
+  if (!setup.scratch_dir.empty()) TRY(make_dirs(setup.scratch_dir, 0711));
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
   setup.cgroups = discover_cgroups(config.cgroup_root, options.node, probe.layers_off);
@@ -128,7 +126,7 @@ Result<void> Runtime::State::choose_runtime() {
   const Fd dir(::open(setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (const auto list = read_file(kSeccompList)) {
     for (const CallFilter which : {CallFilter::standard, CallFilter::hardened})
-      if (auto r = write_filter(dir, *list, which); !r) return r;
+      TRY(write_filter(dir, *list, which));
     seccomp = true;
   }
   const auto use = [&]() -> Result<void> {
@@ -150,7 +148,7 @@ Result<void> Runtime::State::choose_runtime() {
       continue;
     }
     if (setup.runtime == RuntimeKind::runc) allow_for_runc(setup.cgroups);
-    if (auto r = use(); !r) return r;
+    TRY(use());
     if (options.self_test)
       if (auto r = try_container(setup); !r) {
         probe.refused.push_back(name + " " + version + ": " + r.error().message);
@@ -158,7 +156,7 @@ Result<void> Runtime::State::choose_runtime() {
       }
     probe.runtime = name + " " + version;
     find_kernels();
-    if (auto r = use(); !r) return r;
+    TRY(use());
     describe_layers(setup, seccomp, probe);
     describe_sandboxes(setup, options.self_test, probe);
     return {};
@@ -187,7 +185,7 @@ Result<void> Runtime::State::open_sources() {
   ::unlink(setup.notify_socket.c_str());
   if (::bind(notes.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
     return fail_errno(ErrorCode::io_error, setup.notify_socket);
-  if (auto r = add_source(epoll, notes, kNotesTag); !r) return r;
+  TRY(add_source(epoll, notes, kNotesTag));
   return add_source(epoll, timer, kTimerTag);
 }
 
@@ -338,7 +336,7 @@ std::vector<RecoveredAttempt> Runtime::recover() {
     found.push_back(s.recover_job(*key, std::move(*request)));
   }
   for (const auto& name : list_cgroups(s.setup.cgroups)) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::ranges::find(known, name) != known.end()) continue;
     kill_cgroup(s.setup.cgroups, name, kPatience);
     remove_cgroup(s.setup.cgroups, name, kPatience);
   }

@@ -19,8 +19,8 @@ constexpr std::uint64_t kBytesOfMegabit = 1'000'000 / 8;
 // Disks that only show files or memory of the machine again.
 bool is_disk(std::string_view name) {
   constexpr std::array<std::string_view, 5> kOthers{"loop", "ram", "zram", "sr", "fd"};
-  return std::none_of(kOthers.begin(), kOthers.end(),
-                      [&](std::string_view other) { return name.starts_with(other); });
+  return std::ranges::none_of(kOthers,
+                              [&](std::string_view other) { return name.starts_with(other); });
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ void MachineFiles::read_disks(std::vector<neighbours::DiskCount>& out) {
     take_word(line);
     take_word(line);
     const std::string_view name = take_word(line);
-    const bool counted = std::any_of(disks_.begin(), disks_.end(),
-                                     [&](const auto& disk) { return disk.second == name; });
+    const bool counted =
+        std::ranges::any_of(disks_, [&](const auto& disk) { return disk.second == name; });
     if (!counted) continue;
     std::array<std::uint64_t, 10> n{};
     for (std::uint64_t& one : n) one = take_number(line);
@@ -202,8 +202,8 @@ std::uint64_t stalled_us(std::string_view text) {
 namespace {
 
 neighbours::DiskUse& disk_of(std::vector<neighbours::DiskUse>& disks, const std::string& name) {
-  const auto it = std::find_if(disks.begin(), disks.end(),
-                               [&](const neighbours::DiskUse& one) { return one.name == name; });
+  const auto it =
+      std::ranges::find_if(disks, [&](const neighbours::DiskUse& one) { return one.name == name; });
   return it != disks.end() ? *it : disks.emplace_back(neighbours::DiskUse{name, 0, 0, 0});
 }
 

@@ -10,7 +10,7 @@
 
 #include "common/fd.h"
 #include "common/time/time.h"
-#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/cgroup.h"
 #include "noded/neighbours/sample.h"
 
 namespace gantry::sampling {

@@ -44,14 +44,6 @@ neighbours::Sample Sampler::read(Instant at) {
   return out;
 }
 
-void Sampler::hold(const proto::AttemptKey& key, const std::string& disk) {
-  if (const auto it = jobs_.find(key); it != jobs_.end()) it->second.hold(disk);
-}
-
-void Sampler::let_go(const proto::AttemptKey& key, const std::string& disk) {
-  if (const auto it = jobs_.find(key); it != jobs_.end()) it->second.let_go(disk);
-}
-
 const WatchedJob* Sampler::job(const proto::AttemptKey& key) const {
   const auto it = jobs_.find(key);
   return it == jobs_.end() ? nullptr : &it->second.job();
@@ -87,12 +79,8 @@ MonitorGroups::MonitorGroups(const std::string& resctrl, runtime::CgroupLayout l
       layout_(std::move(layout)),
       counts_(layout_.version != 0 && !runtime::list_dir(resctrl + "/mon_data").empty()) {
   prefix_.erase(0, prefix_.find_first_not_of('/'));
-  std::replace(prefix_.begin(), prefix_.end(), '/', '.');
+  std::ranges::replace(prefix_, '/', '.');
   if (counts_) remove_others();
-}
-
-std::string MonitorGroups::path_of(const std::string& cgroup) const {
-  return groups_ + prefix_ + cgroup;
 }
 
 void MonitorGroups::watch(const std::vector<std::string>& cgroups) {
@@ -109,8 +97,8 @@ void MonitorGroups::watch(const std::vector<std::string>& cgroups) {
     }
     next[cgroup] = times;
   }
-  const bool some_ended = std::any_of(moved_.begin(), moved_.end(),
-                                      [&](const auto& one) { return !next.contains(one.first); });
+  const bool some_ended =
+      std::ranges::any_of(moved_, [&](const auto& one) { return !next.contains(one.first); });
   moved_ = std::move(next);
   if (some_ended) remove_others();
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/cgroup.h"
 #include "noded/sampling/machine_files.h"
 
 namespace gantry::sampling {
@@ -26,7 +26,9 @@ class MonitorGroups {
   // processes there, whose children then begin there as well. Groups of other attempts of this node
   // are removed. An attempt for which the processor has no number left is not counted.
   void watch(const std::vector<std::string>& cgroups);
-  [[nodiscard]] std::string path_of(const std::string& cgroup) const;
+  [[nodiscard]] std::string path_of(const std::string& cgroup) const {
+    return groups_ + prefix_ + cgroup;
+  }
 
  private:
   void remove_others();
@@ -54,8 +56,12 @@ class Sampler {
   // `at` is the present time, by the caller's clock.
   neighbours::Sample read(Instant at);
   // The job is held back on this disk from now on, or no more.
-  void hold(const proto::AttemptKey& key, const std::string& disk);
-  void let_go(const proto::AttemptKey& key, const std::string& disk);
+  void hold(const proto::AttemptKey& key, const std::string& disk) {
+    if (const auto it = jobs_.find(key); it != jobs_.end()) it->second.hold(disk);
+  }
+  void let_go(const proto::AttemptKey& key, const std::string& disk) {
+    if (const auto it = jobs_.find(key); it != jobs_.end()) it->second.let_go(disk);
+  }
   [[nodiscard]] const WatchedJob* job(const proto::AttemptKey& key) const;
   // "MAJOR:MINOR" -> name of the disks that are counted.
   [[nodiscard]] const DiskNames& disks() const { return machine_.disks(); }

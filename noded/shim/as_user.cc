@@ -12,7 +12,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string_view>
 
 #include "noded/machine/storage_view.h"

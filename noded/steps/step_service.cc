@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 #include "common/codec/codec.h"
 #include "common/net/job_socket_client.h"
@@ -113,10 +112,6 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
                       std::move(*router), std::move(streams->socket), std::move(streams->address)));
 }
 
-void StepService::set_permission_key(std::string_view raw) {
-  if (const auto key = auth::verify_key_from_bytes(raw)) permission_key_ = *key;
-}
-
 bool StepService::receive_one() {
   auto incoming = router_.receive();
   if (!incoming) return false;
@@ -202,7 +197,7 @@ Result<void> StepService::check_listener(const Message& message,
 template <class Message>
 Result<void> StepService::act_for(const std::string& asker, std::string_view body) {
   ASSIGN(message, codec::decode<Message>(body));
-  if (auto allowed = check_listener(*message, asker); !allowed) return allowed;
+  TRY(check_listener(*message, asker));
   return act(*message);
 }
 
@@ -246,8 +241,7 @@ Result<void> StepService::act(const proto::AttachStep& attach) {
 Result<void> StepService::bind_tasks(const proto::LaunchStep& launch,
                                      runtime::StepRequest& request) const {
   if (launch.cpu_bind == TaskBind{} && launch.mem_bind == TaskBind{}) return {};
-  for (const TaskBind* bind : {&launch.cpu_bind, &launch.mem_bind})
-    if (auto r = check_task_bind(*bind); !r) return r;
+  for (const TaskBind* bind : {&launch.cpu_bind, &launch.mem_bind}) TRY(check_task_bind(*bind));
   StepHere here{options_.node, request.cpus, request.bind_tasks, {}, options_.socket_of, {}};
   const runtime::NumaMap numa = runtime::NumaMap::read();
   for (const auto& [cpu, node] : numa.nodes()) here.numa[cpu] = static_cast<std::uint16_t>(node);
@@ -275,9 +269,8 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
     return fail(ErrorCode::unsupported,
                 "a step in several components has no --mpi and no terminal");
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
-  if (launch.gpu_bind)
-    if (auto r = check_gpu_bind(*launch.gpu_bind); !r) return r;
-  if (auto r = check_limits(launch.limits); !r) return r;
+  if (launch.gpu_bind) TRY(check_gpu_bind(*launch.gpu_bind));
+  TRY(check_limits(launch.limits));
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
     return fail(ErrorCode::already_exists, "this step has been launched here already");
@@ -302,7 +295,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.bind_tasks =
       !here.cpus.empty() && here.cpus.size() >= std::size_t{here.tasks} * permission->cpus_per_task;
   request.node = options_.node;
-  if (auto r = bind_tasks(launch, request); !r) return r;
+  TRY(bind_tasks(launch, request));
   if (options_.job_socket) request.env[net::kJobSocketVariable] = options_.job_socket(request.key);
   request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;
@@ -482,8 +475,8 @@ proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event) {
 }
 
 const proto::StepNode* find_node(const proto::StepPermission& permission, const std::string& name) {
-  const auto it = std::find_if(permission.nodes.begin(), permission.nodes.end(),
-                               [&](const proto::StepNode& n) { return n.node == name; });
+  const auto it = std::ranges::find_if(permission.nodes,
+                                       [&](const proto::StepNode& n) { return n.node == name; });
   return it == permission.nodes.end() ? nullptr : &*it;
 }
 

@@ -113,7 +113,10 @@ class StepService {
                                                    JobSockets& sockets);
   ~StepService();
 
-  void set_permission_key(std::string_view raw);  // the key comes with NodeAccept
+  // the key comes with NodeAccept
+  void set_permission_key(std::string_view raw) {
+    if (const auto key = auth::verify_key_from_bytes(raw)) permission_key_ = *key;
+  }
   // Handles a message on a job's socket; returns true if the message was for steps.
   bool local(JobConnection& connection, net::StreamMessage& message);
 

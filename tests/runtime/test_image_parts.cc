@@ -10,7 +10,6 @@
 #include <fstream>
 
 #include "noded/image/manifest.h"
-#include "noded/image/reference.h"
 #include "noded/image/store.h"
 #include "tests/skip.h"
 

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "noded/image/reference.h"
+#include "noded/image/manifest.h"
 #include "tests/runtime/image_fixture.h"
 
 using namespace gantry;

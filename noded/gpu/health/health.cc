@@ -140,7 +140,7 @@ ProbeReport probe(const Nvml& nvml, nvml::Device device, const HealthBaseline& b
     const auto all = nvml.mig_devices(device);
     if (!all) return no_answer(all.error());
     const auto found =
-        std::find_if(all->begin(), all->end(), [&](auto& one) { return one.uuid == slice->uuid; });
+        std::ranges::find_if(*all, [&](auto& one) { return one.uuid == slice->uuid; });
     if (found == all->end()) return no_answer({Return::not_found, "nvmlDeviceGetUUID"});
     target = found->device;
   }
@@ -200,7 +200,7 @@ Answer<std::optional<GpuEvent>> EventReader::wait(std::uint32_t timeout_ms) {
   }
   if (!data) return tl::unexpected(data.error());
   if (!*data) return std::nullopt;
-  const auto at = std::find(devices_.begin(), devices_.end(), (*data)->device);
+  const auto at = std::ranges::find(devices_, (*data)->device);
   if (at == devices_.end()) return std::nullopt;
   GpuEvent event;
   event.gpu = static_cast<std::uint32_t>(at - devices_.begin());

@@ -20,10 +20,6 @@ constexpr std::uint64_t kStepsPerProcesses = 6;
 GpuSampler::GpuSampler(const Nvml& nvml, const Discovery& found, Duration interval)
     : nvml_(nvml), found_(found), interval_(interval) {}
 
-GpuSampler::~GpuSampler() {
-  for (auto& [uuid, source] : sources_) drop(source);
-}
-
 void GpuSampler::drop(Source& source) {
   for (nvml::GpmSample* sample : {&source.before, &source.after}) {
     if (*sample != nullptr) nvml_.free(*sample);
@@ -43,8 +39,8 @@ Result<GpuSampler::Source> GpuSampler::find(std::uint32_t index, const MigSlice*
   if (slice == nullptr) return out;
   const auto devices = nvml_.mig_devices(out.device);
   if (!devices) return fail_nvml(slice->uuid, devices.error());
-  const auto device = std::find_if(devices->begin(), devices->end(),
-                                   [&](auto& one) { return one.uuid == slice->uuid; });
+  const auto device =
+      std::ranges::find_if(*devices, [&](auto& one) { return one.uuid == slice->uuid; });
   if (device == devices->end())
     return fail(ErrorCode::not_found, fmt::format("GPU {} has no slice {}", index, slice->uuid));
   out.device = device->device;

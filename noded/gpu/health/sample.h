@@ -83,7 +83,9 @@ class GpuSampler {
  public:
   // `found` must outlive it. `interval` is about the time between steps.
   GpuSampler(const Nvml& nvml, const Discovery& found, Duration interval);
-  ~GpuSampler();
+  ~GpuSampler() {
+    for (auto& [uuid, source] : sources_) drop(source);
+  }
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 

@@ -24,7 +24,7 @@ bool overlap(std::uint32_t a, std::uint32_t a_size, std::uint32_t b, std::uint32
 }
 
 bool is_in(std::span<const std::string> list, const std::string& uuid) {
-  return std::find(list.begin(), list.end(), uuid) != list.end();
+  return std::ranges::find(list, uuid) != list.end();
 }
 
 // The MIG devices within one GPU instance.
@@ -93,7 +93,7 @@ Result<const MigProfile*> MigPartitioner::check_place(const MigTarget& target,
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: an {} has no MIG profile {}", name_of(target), target.gpu->model,
                             profile_id));
-  if (std::find(profile->starts.begin(), profile->starts.end(), start) == profile->starts.end())
+  if (std::ranges::find(profile->starts, start) == profile->starts.end())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: {} cannot start at {}", name_of(target), profile->name, start));
   const auto present = instances(target);
@@ -152,8 +152,8 @@ Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProf
                             info->placement.start, info->placement.size));
   const auto compute_profiles = nvml_.compute_profiles(instance);
   if (!compute_profiles) return fail_nvml(what, compute_profiles.error());
-  const auto whole = std::find_if(compute_profiles->begin(), compute_profiles->end(),
-                                  [&](auto& one) { return one.slices == profile.compute_slices; });
+  const auto whole = std::ranges::find_if(
+      *compute_profiles, [&](auto& one) { return one.slices == profile.compute_slices; });
   if (whole == compute_profiles->end())
     return fail(ErrorCode::unsupported,
                 fmt::format("{}: the driver offers no compute instance of all {} slices", what,
@@ -174,8 +174,7 @@ Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProf
 // processes.
 Answer<void> MigPartitioner::take_away(nvml::GpuInstance instance) const {
   ASSIGN(inside, computes(instance));
-  for (const nvml::ComputeInstance one : *inside)
-    if (auto gone = nvml_.destroy(one); !gone) return gone;
+  for (const nvml::ComputeInstance one : *inside) TRY(nvml_.destroy(one));
   return nvml_.destroy(instance);
 }
 
@@ -201,7 +200,7 @@ Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& sl
     const auto gone = take_away(one.handle);
     if (!gone && gone.error().code != Return::in_use)
       return fail_nvml(what, gone.error());  // it stays in the journal: recover() goes on with it
-    if (auto done = journal_.done(target.gpu->uuid); !done) return done;
+    TRY(journal_.done(target.gpu->uuid));
     if (!gone) return fail_nvml(what, gone.error());
     return {};
   }
@@ -216,7 +215,7 @@ constexpr std::size_t kMostBytes = 4096;
 // Checks the UUID, because it comes from a driver and becomes a part of a path.
 Result<std::string> file_of(const std::string& gpu) {
   const bool plain =
-      !gpu.empty() && gpu.size() < 100 && std::all_of(gpu.begin(), gpu.end(), [](unsigned char c) {
+      !gpu.empty() && gpu.size() < 100 && std::ranges::all_of(gpu, [](unsigned char c) {
         return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                (c >= 'A' && c <= 'Z');
       });
@@ -289,8 +288,7 @@ Result<std::string> MigPartitioner::settle(const MigTarget& target, const MigInt
         if (device.uuid != slice.uuid) return what + " is another one by now and stays";
         const auto processes = nvml_.processes(device.device);
         if (!processes) return fail_nvml(what, processes.error());
-        if (!processes->empty() ||
-            std::find(in_use.begin(), in_use.end(), device.uuid) != in_use.end())
+        if (!processes->empty() || std::ranges::find(in_use, device.uuid) != in_use.end())
           return what + " is in use and stays";
       }
     }
@@ -305,9 +303,8 @@ Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarg
   ASSIGN(pending, journal_.pending());
   std::vector<std::string> notes;
   for (const MigIntent& intent : *pending) {
-    const auto target = std::find_if(targets.begin(), targets.end(), [&](const MigTarget& one) {
-      return one.gpu->uuid == intent.gpu;
-    });
+    const auto target = std::ranges::find_if(
+        targets, [&](const MigTarget& one) { return one.gpu->uuid == intent.gpu; });
     if (target == targets.end()) {
       // The GPU's MIG mode is off, or it has been reset: then its instances are gone too. A GPU
       // that has disappeared altogether comes back, if it does, only after a reset.

@@ -75,10 +75,9 @@ void GpuHandover::run(HandoverWhen when, std::vector<HandedDevice> devices,
 }
 
 bool GpuHandover::busy(std::uint32_t gpu, bool slice) const {
-  return std::any_of(cases_.begin(), cases_.end(), [&](const auto& one) {
+  return std::ranges::any_of(cases_, [&](const auto& one) {
     if (slice && one->when == HandoverWhen::before) return false;
-    return std::any_of(one->devices.begin(), one->devices.end(),
-                       [&](const HandedDevice& d) { return d.gpu == gpu; });
+    return std::ranges::any_of(one->devices, [&](const HandedDevice& d) { return d.gpu == gpu; });
   });
 }
 
@@ -100,7 +99,7 @@ void GpuHandover::look(const std::shared_ptr<Case>& one) {
 
 void GpuHandover::looked(const std::shared_ptr<Case>& one, std::vector<Seen>&& found) {
   found.resize(one->devices.size());
-  const bool idle = std::all_of(found.begin(), found.end(), [](auto& s) { return s.left.empty(); });
+  const bool idle = std::ranges::all_of(found, [](auto& s) { return s.left.empty(); });
   for (std::size_t i = 0; i < found.size(); ++i)
     if (found[i].fault)
       one->outcome.faults.push_back({one->devices[i].gpu_uuid, std::move(*found[i].fault)});
@@ -219,8 +218,8 @@ Result<void> GpuHolders::take(const AttemptKey& key, const Device& device, Devic
 }
 
 bool GpuHolders::alone(const AttemptKey& key, const std::string& uuid) const {
-  return std::none_of(holders_.begin(), holders_.end(),
-                      [&](const Holder& h) { return h.uuid == uuid && h.key != key; });
+  return std::ranges::none_of(holders_,
+                              [&](const Holder& h) { return h.uuid == uuid && h.key != key; });
 }
 
 void GpuHolders::recovered(const AttemptKey& key, const std::string& uuid,
@@ -230,9 +229,8 @@ void GpuHolders::recovered(const AttemptKey& key, const std::string& uuid,
 }
 
 void GpuHolders::released(const AttemptKey& key) {
-  const bool had_part = std::any_of(holders_.begin(), holders_.end(), [&](const Holder& h) {
-    return h.key == key && h.part < kWholeDevice;
-  });
+  const bool had_part = std::ranges::any_of(
+      holders_, [&](const Holder& h) { return h.key == key && h.part < kWholeDevice; });
   std::erase_if(holders_, [&](const Holder& h) { return h.key == key; });
   if (had_part) settle();
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "noded/gpu/cdi.h"
-#include "noded/gpu/devices.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
@@ -52,7 +51,7 @@ void GpuWork::see() {
   found_ = gpu::discover(*nvml_, options_.roots, now);
   found_.inventory.cannot_share = holders_.cannot_share();
   for (const std::string& warning : found_.warnings)  // logs a warning once, not at every look
-    if (std::find(warned_.begin(), warned_.end(), warning) == warned_.end()) log_.warning(warning);
+    if (std::ranges::find(warned_, warning) == warned_.end()) log_.warning(warning);
   warned_ = found_.warnings;
   auto numbers = gpu::read_device_numbers(options_.roots);
   if (numbers) {
@@ -158,8 +157,8 @@ Result<std::string> GpuWork::file_of(const gpu::DeviceFile& file) const {
 Result<void> GpuWork::add_files(const std::vector<gpu::DeviceFile>& files,
                                 runtime::LaunchRequest& request) const {
   for (const gpu::DeviceFile& file : files) {
-    const bool known = std::any_of(request.devices.begin(), request.devices.end(),
-                                   [&](const auto& d) { return d.path == file.path; });
+    const bool known =
+        std::ranges::any_of(request.devices, [&](const auto& d) { return d.path == file.path; });
     if (known) continue;
     ASSIGN(source, file_of(file));
     request.devices.push_back(
@@ -171,11 +170,11 @@ Result<void> GpuWork::add_files(const std::vector<gpu::DeviceFile>& files,
 Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant) {
   const auto held = held_devices();
   const auto is_held = [&](const MigSlice& s) {
-    return std::find(held.begin(), held.end(), s.uuid) != held.end();
+    return std::ranges::find(held, s.uuid) != held.end();
   };
   const auto targets = gpu::mig_targets(found_);
-  const auto target = std::find_if(targets.begin(), targets.end(),
-                                   [&](const auto& t) { return t.gpu->uuid == gpu.uuid; });
+  const auto target =
+      std::ranges::find_if(targets, [&](const auto& t) { return t.gpu->uuid == gpu.uuid; });
   if (!partitioner_ || target == targets.end())
     return fail(ErrorCode::unavailable, fmt::format("GPU {} is not in MIG mode", grant.gpu));
   const auto size = [&](std::uint32_t profile) {
@@ -215,8 +214,8 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
     ASSIGN(files, gpu::device_files(numbers_, *gpu));
     const GpuHolders::Device whole{fmt::format("GPU {}", gpu->index), gpu->uuid,
                                    ByteCount{gpu->memory}};
-    if (auto r = holders_.take(key, whole, grant.of_device(), request); !r) return r;
-    if (auto r = add_files(*files, request); !r) return r;
+    TRY(holders_.take(key, whole, grant.of_device(), request));
+    TRY(add_files(*files, request));
     held_[key].push_back(gpu->uuid);
     devices.push_back(handed(*gpu, nullptr));
     return {};
@@ -224,13 +223,13 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   ASSIGN(slice, slice_for(*gpu, grant));
   const GpuHolders::Device device{fmt::format("the slice at {} of GPU {}", grant.start, grant.gpu),
                                   slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
-  if (auto r = holders_.take(key, device, grant.of_device(), request); !r) return r;
+  TRY(holders_.take(key, device, grant.of_device(), request));
   held_[key].push_back(slice->uuid);
   look();  // capability files get their numbers only now
   gpu = find(grant.gpu);
   if (gpu == nullptr) return fail(ErrorCode::unavailable, fmt::format("GPU {} is gone", grant.gpu));
   ASSIGN(files, gpu::device_files(numbers_, *gpu, *slice));
-  if (auto r = add_files(*files, request); !r) return r;
+  TRY(add_files(*files, request));
   devices.push_back(handed(*gpu, &*slice));
   return {};
 }
@@ -286,14 +285,14 @@ namespace {
 // GPU other numbers may count.
 void number_gpus(const std::vector<GpuGrant>& grants, std::vector<std::uint32_t> indices,
                  runtime::LaunchRequest& request) {
-  const bool whole = std::all_of(grants.begin(), grants.end(),
-                                 [](const GpuGrant& g) { return !g.profile && !g.part(); });
+  const bool whole =
+      std::ranges::all_of(grants, [](const GpuGrant& g) { return !g.profile && !g.part(); });
   if (!whole || indices.size() != request.visible_gpus.size()) return;
   std::vector<std::uint32_t> sorted = indices;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   std::string list;
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    const auto at = std::lower_bound(sorted.begin(), sorted.end(), indices[i]) - sorted.begin();
+    const auto at = std::ranges::lower_bound(sorted, indices[i]) - sorted.begin();
     request.visible_gpus[i].shown = std::to_string(at);
     list += (i > 0 ? "," : "") + request.visible_gpus[i].shown;
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
 
 #include "common/codec/codec.h"
 #include "noded/machine/files.h"
@@ -166,7 +165,7 @@ Discovery discover(const Nvml& nvml, const Roots& roots, Instant now) {
       out.warnings.push_back(
           fmt::format("the driver's GPU {} does not answer: {}", i, to_string(gpu.error())));
   }
-  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.gpu.pci < b.gpu.pci; });
+  std::ranges::sort(found, [](auto& a, auto& b) { return a.gpu.pci < b.gpu.pci; });
   for (Found& one : found) {
     one.gpu.index = static_cast<std::uint32_t>(out.inventory.gpus.size());
     const auto alive = nvml.memory(one.device);
@@ -209,13 +208,12 @@ Difference reconcile(const std::vector<MigSlice>& wanted, const std::vector<MigS
     return a.profile == b.profile && a.start == b.start && a.uuid == b.uuid;
   };
   for (const MigSlice& slice : present) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
-                                       [&](const MigSlice& w) { return same(w, slice); });
+    const bool is_wanted =
+        std::ranges::any_of(wanted, [&](const MigSlice& w) { return same(w, slice); });
     (is_wanted ? out.kept : out.foreign).push_back(slice);
   }
   for (const MigSlice& slice : wanted)
-    if (std::none_of(present.begin(), present.end(),
-                     [&](const MigSlice& p) { return same(slice, p); }))
+    if (std::ranges::none_of(present, [&](const MigSlice& p) { return same(slice, p); }))
       out.missing.push_back(slice);
   return out;
 }
@@ -255,9 +253,8 @@ void keep_indexes(Discovery& found, const KnownGpus& known, Instant now) {
   for (std::size_t i = 0; i < count; ++i) {
     all[i].index = static_cast<std::uint32_t>(i);
     if (devices[i] != nullptr) continue;
-    const auto before = std::find_if(all[i].faults.begin(), all[i].faults.end(), [](auto& fault) {
-      return fault.cause.starts_with("gpu-lost");
-    });
+    const auto before = std::ranges::find_if(
+        all[i].faults, [](auto& fault) { return fault.cause.starts_with("gpu-lost"); });
     const Instant since = before != all[i].faults.end() ? before->since : now;
     all[i].faults = {{FaultDomain::gpu, "gpu-lost: fallen off the bus", 0, since}};
   }
@@ -278,7 +275,7 @@ Result<KnownGpus> load_known(const std::string& dir, const std::string& boot_id)
 }
 
 Result<void> store_known(const std::string& dir, const KnownGpus& known) {
-  if (auto made = runtime::make_dirs(dir, 0700); !made) return made;
+  TRY(runtime::make_dirs(dir, 0700));
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
   // The file has to outlive the daemon, not the machine.
@@ -356,8 +353,8 @@ Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
       const Nvml::MigDevice* whole = whole_instance(*devices, info->id);
       ASSIGN(all, has_whole_instance(nvml, instance, profile.compute_slices));
       if (whole == nullptr || !*all) {
-        const auto any = std::any_of(devices->begin(), devices->end(),
-                                     [&](auto& one) { return one.gpu_instance == info->id; });
+        const auto any =
+            std::ranges::any_of(*devices, [&](auto& one) { return one.gpu_instance == info->id; });
         warnings.push_back(
             fmt::format("GPU instance {} ({} at {}) has {}, so it is not used", info->id,
                         profile.name, info->placement.start,
@@ -368,7 +365,7 @@ Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
           {profile.id, info->placement.start, info->id, whole->compute_instance, whole->uuid});
     }
   }
-  std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.start < b.start; });
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.start < b.start; });
   return out;
 }
 
@@ -413,7 +410,7 @@ bool is_noise(const std::string& word) {
   static constexpr std::array<std::string_view, 8> kNoise{
       "nvidia", "tesla", "quadro", "geforce", "graphics", "gpu", "device", "generation"};
   const bool size = is_digit(word.front()) && word.ends_with("gb");
-  return size || std::find(kNoise.begin(), kNoise.end(), word) != kNoise.end();
+  return size || std::ranges::find(kNoise, word) != kNoise.end();
 }
 
 }  // namespace
@@ -421,7 +418,7 @@ bool is_noise(const std::string& word) {
 std::string model_of(std::string_view name) {
   const auto words = words_of(name);
   // "RTX 6000 Ada" and "RTX A6000" are no data-centre chips: their family is a part of the name.
-  const bool has_family = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+  const bool has_family = std::ranges::any_of(words, [](const std::string& word) {
     return word == "rtx" || word == "gtx" || word == "titan";
   });
   if (!has_family)

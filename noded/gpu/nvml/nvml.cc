@@ -374,7 +374,7 @@ Answer<std::vector<nvml::ProcessInfo>> Nvml::processes(nvml::Device device) cons
   for (const auto* kind : {&calls_->mps_processes, &calls_->graphics_processes})
     if (auto done = add_processes(*kind, device, all); !done && !is_absent(done.error().code))
       return tl::unexpected(done.error());
-  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.pid < b.pid; });
+  std::ranges::sort(all, [](auto& a, auto& b) { return a.pid < b.pid; });
   all.erase(std::unique(all.begin(), all.end(), [](auto& a, auto& b) { return a.pid == b.pid; }),
             all.end());
   return all;
@@ -407,7 +407,7 @@ Answer<std::vector<Profile>> Nvml::profiles(nvml::Device device) const {
     if (out.back().name.empty())
       out.back().name = name_of(index, out.back().info, memory(device).value_or(MemoryUse{}).total);
   }
-  std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.info.id < b.info.id; });
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.info.id < b.info.id; });
   return out;
 }
 
@@ -418,11 +418,12 @@ Answer<std::vector<nvml::Placement>> Nvml::placements(nvml::Device device,
   std::vector<nvml::Placement> out(std::min(count, kMostInstances));
   TRY(call(calls_->placements, device, profile, out.data(), &count));
   out.resize(std::min<std::size_t>(count, out.size()));
-  std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.start < b.start; });
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.start < b.start; });
   return out;
 }
 
-// NVML wants room for as many instances as the profile may have, and does not say how many that are.
+// NVML wants room for as many instances as the profile may have, and does not say how many that
+// are.
 template <class T, class F, class Owner>
 Answer<std::vector<T>> instances(const Call<F>& function, Owner owner, std::uint32_t profile) {
   std::vector<T> out(kMostInstances);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -359,10 +358,6 @@ void StepAudience::pass_notice(std::string_view text) {
   if (named && text.substr(kName.size()).starts_with(kEnd)) return notice(text, Notice::end);
   if (named) text.remove_prefix(kName.size());
   notice(text, Notice::message);
-}
-
-void StepAudience::add_watched(std::vector<pollfd>& watched) const {
-  for (const auto& one : attached_) watched.push_back({one->fd(), one->events(), 0});
 }
 
 void StepAudience::serve(const pollfd* watched, StepControl& control) {

@@ -105,7 +105,9 @@ class StepAudience final : public StepIo {
 
   void look_for_attachments();
   // For attached readers: which descriptors to poll, and what poll() returned, in the same order.
-  void add_watched(std::vector<pollfd>& watched) const;
+  void add_watched(std::vector<pollfd>& watched) const {
+    for (const auto& one : attached_) watched.push_back({one->fd(), one->events(), 0});
+  }
   void serve(const pollfd* watched, StepControl& control);
   // Call it after finish(). It waits until attached readers have read to the end, or their time is
   // over.

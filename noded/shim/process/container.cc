@@ -14,7 +14,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "noded/machine/cgroup.h"
@@ -355,10 +354,6 @@ UserNamespace::~UserNamespace() {
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-}
-
-std::string UserNamespace::path() const {
-  return "/proc/" + std::to_string(pid_) + "/ns/user";
 }
 
 }  // namespace gantry::runtime

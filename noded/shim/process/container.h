@@ -63,7 +63,8 @@ class UserNamespace {
   UserNamespace(UserNamespace&& other) noexcept;
   UserNamespace& operator=(UserNamespace&&) = delete;
   ~UserNamespace();
-  [[nodiscard]] std::string path() const;  // its path in the host's /proc, for the runtime
+  // its path in the host's /proc, for the runtime
+  [[nodiscard]] std::string path() const { return "/proc/" + std::to_string(pid_) + "/ns/user"; }
 
  private:
   explicit UserNamespace(int pid) : pid_(pid) {}

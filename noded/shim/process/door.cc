@@ -94,7 +94,7 @@ Result<Ways> open_ways(const Shim& shim, int inside) {
 }
 
 void close_all_but(std::vector<int> keep) {
-  std::sort(keep.begin(), keep.end());
+  std::ranges::sort(keep);
   unsigned next = 0;
   for (const int fd : keep) {
     const auto here = static_cast<unsigned>(fd);

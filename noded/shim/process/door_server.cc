@@ -14,7 +14,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <ctime>
 #include <list>
 #include <memory>

@@ -117,8 +117,8 @@ class StandardPipes {
     TRY(pipes.add(files.out.get(), pipes.out_));
     if (joined)
       pipes.err_.reset(::fcntl(pipes.out_.get(), F_DUPFD_CLOEXEC, 3));
-    else if (auto r = pipes.add(files.err_fd(), pipes.err_); !r)
-      return tl::unexpected(r.error());
+    else
+      TRY(pipes.add(files.err_fd(), pipes.err_));
     TRY(pipes.feed(files.in.get()));
     return pipes;
   }
@@ -335,7 +335,7 @@ Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
     return fail(ErrorCode::runtime_failed, "this node does not have the sandbox " +
                                                std::string(enum_name(shim.request.sandbox)));
   const std::string bundle = shim.setup.mount_dir + "/bundle";
-  if (auto r = write_bundle(shim, bundle, root, env); !r) return r;
+  TRY(write_bundle(shim, bundle, root, env));
   if (shim.request.hold && shim.request.kind == LaunchKind::batch) {
     say_kernel_runs(shim, 0, std::nullopt);
     if (!await_go(shim, signals))

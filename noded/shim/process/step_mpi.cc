@@ -160,10 +160,6 @@ Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) 
   }
 }
 
-short MpiServer::events() const {
-  return static_cast<short>(POLLIN | (out_at_ < out_.size() ? POLLOUT : 0));
-}
-
 bool MpiServer::read() {
   std::array<char, 32 << 10> buffer;
   const ssize_t n = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);

@@ -48,18 +48,30 @@ class StepTasks {
   // output and input are moved.
   void collect_exits();
   void move_output();
-  void write_input();
+  void write_input() {
+    for (Task& task : tasks_) write_input(task);
+  }
 
-  [[nodiscard]] bool running() const;  // true: at least one task has not ended
-  void drain();                        // reads what ended tasks left in their pipes
+  // true: at least one task has not ended
+  [[nodiscard]] bool running() const {
+    return std::ranges::any_of(tasks_, [](const Task& t) { return !t.status; });
+  }
+  void drain();  // reads what ended tasks left in their pipes
   void input(std::string_view bytes);
   void close_input();
   [[nodiscard]] bool input_full() const;
   void signal(int number);
   void window(const proto::TerminalSize& size);
-  void peer(std::uint32_t node, std::string_view bytes);
-  void serve_mpi();  // moves what the PMI server says; does nothing without one
-  void end_mpi();
+  void peer(std::uint32_t node, std::string_view bytes) {
+    if (mpi_) mpi_->from_peer(node, bytes);
+  }
+  // moves what the PMI server says; does nothing without one
+  void serve_mpi() {
+    if (mpi_ && !io_.full()) mpi_->serve(io_);
+  }
+  void end_mpi() {
+    if (mpi_) mpi_->end(io_);
+  }
 
   // The descriptors to poll: readable outputs (none while io is full), and the input if bytes
   // wait for it.

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 
-#include "noded/image/reference.h"
 #include "noded/image/store.h"
 #include "noded/image/take_in.h"
 #include "noded/shim/rootfs/image_tools.h"
@@ -243,7 +242,7 @@ Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
                        (!reference->file.empty() && why.starts_with(reference->file));
     return fail(held.error().code, "image " + (named ? why : image.path + ": " + why));
   }
-  if (auto r = check_image(shim, image.path, held->tree, signals); !r) return r;
+  TRY(check_image(shim, image.path, held->tree, signals));
   image.path = held->tree;
   image.config = std::move(held->record.config);
   image.held = std::move(held->lock);

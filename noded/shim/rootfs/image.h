@@ -13,7 +13,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "noded/image/reference.h"
+#include "noded/image/manifest.h"
 #include "noded/shim/environment.h"
 #include "noded/shim/shim.h"
 

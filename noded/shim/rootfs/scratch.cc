@@ -24,7 +24,6 @@
 #include <string_view>
 
 #include "noded/machine/cgroup.h"
-#include "noded/machine/files.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/shim/mounts.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/cgroup.h"
 #include "noded/machine/files.h"
 #include "noded/runtime/launch.h"
 

@@ -114,7 +114,7 @@ Result<MountSpec> parse_mount(const std::string& text) {
   }
   for (const auto* path : {&spec.source, &spec.target}) {
     if (path->empty() || path->front() != '/') return refuse(text, "both paths must be absolute");
-    if (std::any_of(path->begin(), path->end(), is_control))
+    if (std::ranges::any_of(*path, is_control))
       return refuse(text, "control characters, such as a tab, are not allowed");
     for (const auto& part : split(*path, '/'))
       if (part == "..") return refuse(text, "'..' is not allowed");
@@ -172,8 +172,7 @@ Result<void> user_mounts(const LaunchRequest& request, const std::string& root) 
   if (request.container.mounts.empty()) return {};
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
-  for (const auto& text : request.container.mounts)
-    if (auto r = mount_one(request, root_fd, text); !r) return r;
+  for (const auto& text : request.container.mounts) TRY(mount_one(request, root_fd, text));
   return {};
 }
 
@@ -218,7 +217,7 @@ struct Tree {
 std::vector<const StorageMount*> outer_first(const std::vector<StorageMount>& mounts) {
   std::vector<const StorageMount*> out;
   for (const StorageMount& mount : mounts) out.push_back(&mount);
-  std::sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->path < b->path; });
+  std::ranges::sort(out, [](const auto* a, const auto* b) { return a->path < b->path; });
   return out;
 }
 
@@ -246,7 +245,7 @@ Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request)
   ASSIGN(trees, copies(setup, request));
   for (const std::string& top : setup.storage) {
     if (::access(top.c_str(), F_OK) != 0) continue;  // then nothing of it is to be seen
-    if (auto r = mount_tmpfs(top, "mode=755,size=1m"); !r) return r;
+    TRY(mount_tmpfs(top, "mode=755,size=1m"));
   }
   for (const Tree& one : *trees) {
     // In a copy that is mounted already the directory is there, and in ours it is made.
@@ -258,7 +257,7 @@ Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request)
       place = open_below(*one.top, *one.mount);
       if (!place) return tl::unexpected(place.error());
     }
-    if (auto r = attach_tree(one.tree, *place); !r) return r;
+    TRY(attach_tree(one.tree, *place));
   }
   for (const std::string& top : setup.storage)
     if (::access(top.c_str(), F_OK) == 0 &&
@@ -279,7 +278,7 @@ Result<void> show_storage(const LaunchRequest& request, const std::string& root)
     ASSIGN(tree, clone_tree(source, mount->write ? Access::read_write : Access::read_only, true));
     auto place = mount_point(request, root_fd, mount->path, true);
     if (!place) return fail(place.error().code, text_of(*mount) + ": " + place.error().message);
-    if (auto r = attach_tree(*tree, *place); !r) return r;
+    TRY(attach_tree(*tree, *place));
   }
   return {};
 }

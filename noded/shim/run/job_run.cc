@@ -156,7 +156,7 @@ struct Job {
 Result<void> prepare(Job& job, ImageUse& image) {
   auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record, began, door] = job;
   const auto& request = shim.request;
-  if (auto r = check_owner(shim.setup, request); !r) return r;
+  TRY(check_owner(shim.setup, request));
   if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
     return fail(ErrorCode::runtime_failed, "cgroup " + r.error().message);
   if (!request.prolog.empty()) {
