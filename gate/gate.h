@@ -29,7 +29,6 @@ namespace gantry::gate {
 
 // The gate as a client of the controller: it sends what it has counted and gets the table of
 // services, on a thread of its own, as every question may take seconds.
-
 class Link {
  public:
   // The answer is handed over in a turn of the loop.

@@ -24,7 +24,6 @@ namespace gantry::gate {
 // Reads the lines that HAProxy's processes write of requests, over a unix socket: each process has
 // a connection, by which it sends them in large pieces. If the gate is away, HAProxy keeps some
 // thousand lines for it.
-
 class LogReader {
  public:
   using OnLine = std::function<void(std::string_view line)>;
@@ -53,7 +52,6 @@ class LogReader {
 
 // A connection to the commands of one process of HAProxy (its stats socket). It stays open: a
 // process that was replaced, and still answers what it had, can be reached only by it.
-
 class Admin {
  public:
   // unavailable: nobody is there.

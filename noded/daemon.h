@@ -43,7 +43,6 @@ namespace gantry::node {
 //
 // A MemoryFile holds the lock of the state directory for as long as it exists, so each directory
 // has only one daemon.
-
 class MemoryFile {
  public:
   // Makes the directory. wrong_state: another daemon uses it.

@@ -30,9 +30,6 @@ std::vector<NetworkRange> addresses_of(const std::vector<std::string>& machines)
 Result<network::JobNetwork> job_of(const proto::AttemptKey& key, const proto::JobNetwork& given,
                                    network::Transport transport);
 
-// The daemon's work on the node's image cache: it tidies the cache when it starts, and lists
-// images.
-
 // Removes what interrupted fetches have left, and images over the cache's size.
 void tidy_images(const NodedConfig& config);
 

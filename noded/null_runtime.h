@@ -42,7 +42,6 @@ class NullRuntime final : public AttemptRuntime {
 // Steps on a node that runs nothing: each task succeeds the moment it is launched, and the step's
 // grun hears of that over its stream as from a real node. It is only for benches, as
 // null_runtime.h.
-
 class NullSteps final : public StepRuntime {
  public:
   NullSteps(const NullRuntime& attempts, loop::Loop& loop) : attempts_(attempts), loop_(loop) {}

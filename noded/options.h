@@ -52,7 +52,6 @@ Result<NodeSettings> settle(const Options& options, Config config);
 // The facts that this node tells the controller about itself: the resources that the configuration
 // promises, reduced to what the machine has. The controller drains a node that has less than was
 // declared.
-
 struct FactsReport {
   proto::NodeRegister facts;
   std::vector<std::string> warnings;  // what the machine lacks

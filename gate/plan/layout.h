@@ -84,7 +84,6 @@ Duration wait_of(const proto::GateService& service);
 bool is_plain(std::string_view word);
 
 // What a process of HAProxy says of itself: `show stat` and `show servers state`, read; pure.
-
 struct SeenServer {
   std::string address;  // HOST:PORT
   std::uint32_t weight = 0;

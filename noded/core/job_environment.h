@@ -56,7 +56,6 @@ std::string checkpoint_file(const proto::Launch& launch, const std::string& node
 // numbers PROCID, NODEID and GTIDS count over all of these components. A step with a terminal also
 // has PTY_WIN_COL and PTY_WIN_ROW. Each task has its own PROCID and LOCALID. Variables that
 // describe the job keep the values that they have in the job.
-
 struct StepEnvironment {
   std::map<std::string, std::string> shared;
   std::vector<std::map<std::string, std::string>> tasks;  // by local rank

@@ -32,7 +32,6 @@ namespace gantry::node {
 //   running     user code may run
 //   ending      ordered to end: signals sent, SIGKILL when its grace is over
 //   ended       nothing runs; the exit is reported until acknowledged
-
 enum class Stage : std::uint8_t { waiting, preparing, held, starting, running, ending, ended };
 constexpr auto enum_names(Stage) {
   using enum Stage;

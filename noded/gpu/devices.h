@@ -45,7 +45,6 @@ Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const
 // loaded: they lie beside its libnvidia-ml.so.1 and have the names that the driver's packages and
 // the container toolkit use, each under its own name. The programs come from where the node keeps
 // its own.
-
 struct DriverFile {
   std::string path;    // path in the container: "/usr/local/nvidia/lib64/libcuda.so.1"
   std::string source;  // path on the node, links followed: "/usr/lib64/libcuda.so.550.54.15"

@@ -25,7 +25,6 @@ namespace gantry::runtime {
 //   /FILE.sqsh, /FILE.squashfs, /FILE.sqfs
 //   oci:DIR[:REF]  oci-archive:FILE[:REF]  docker-archive:FILE[:REF]
 //   docker://HOST/IMAGE[:TAG|@DIGEST]  HOST#IMAGE[:TAG]  IMAGE[:TAG]
-
 enum class ImageKind { none, directory, squashfs, copied };
 
 struct ImageReference {
@@ -40,7 +39,6 @@ Result<ImageReference> parse_image(const std::string& reference, const std::stri
 bool is_on_loopback(const std::string& source);
 
 // SHA-256 of data that comes in pieces.
-
 class Sha256 {
  public:
   Sha256() { crypto_hash_sha256_init(&state_); }

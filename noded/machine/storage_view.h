@@ -37,7 +37,6 @@ Result<void> check_storage_directory(const std::string& path);
 
 // Quotas of projects, as ext4 and XFS have them: what lies below a directory counts under a number,
 // and the file system refuses what would be too much.
-
 struct RoomLimit {
   std::uint32_t project = 0;  // 1 or more
   std::int64_t bytes = 0;     // 0 = no limit
@@ -55,7 +54,6 @@ Result<void> limit_room(int directory, const RoomLimit& limit);
 
 // File systems that hold no files of users: their "files" are the kernel's own state. Neither a
 // job's output nor a mount may be on one, whatever links the user's path leads through.
-
 struct PseudoFileSystem {
   std::string_view name;  // name in /proc/self/mountinfo
   long magic = 0;         // f_type of statfs(2); 0 = the number is also that of a real file system

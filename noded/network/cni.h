@@ -65,7 +65,6 @@ class Cni {
 
 // Runs one program to its end: what it is to read, what it wrote, and a time after which it is
 // killed. The call waits, so it belongs onto a thread of its own.
-
 struct ProgramEnd {
   int status = 127;  // as a shell has it: 128 and the signal; 127: it could not be started
   bool in_time = true;

@@ -46,6 +46,14 @@ std::vector<std::uint8_t> bytes_of(const Ip4& address) {
   return out;
 }
 
+tcmsg queue_of(std::uint32_t index) {
+  tcmsg header{};
+  header.tcm_family = AF_UNSPEC;
+  header.tcm_ifindex = static_cast<int>(index);
+  header.tcm_parent = TC_H_ROOT;
+  return header;
+}
+
 }  // namespace
 
 void Netlink::CloseSocket::operator()(nl_sock* socket) const {
@@ -294,23 +302,13 @@ Result<void> Netlink::add_route(const std::string& link, const Route& route,
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip6& to, int bits,
-                                const std::optional<Ip6>& via) {
-  return add_route(link, {AF_INET6, bytes_of(to), bits, via, 0}, text_of(to));
+                                const std::optional<Ip6>& via, std::uint32_t metric) {
+  return add_route(link, {AF_INET6, bytes_of(to), bits, via, metric}, text_of(to));
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits,
-                                const std::optional<Ip6>& via) {
-  return add_route(link, {AF_INET, bytes_of(to), bits, via, 0}, text_of(to));
-}
-
-Result<void> Netlink::add_far_route(const std::string& link, const Ip6& to, int bits,
-                                    const Via& via) {
-  return add_route(link, {AF_INET6, bytes_of(to), bits, via.gateway, via.metric}, text_of(to));
-}
-
-Result<void> Netlink::add_far_route(const std::string& link, const Ip4& to, int bits,
-                                    const Via& via) {
-  return add_route(link, {AF_INET, bytes_of(to), bits, via.gateway, via.metric}, text_of(to));
+                                const std::optional<Ip6>& via, std::uint32_t metric) {
+  return add_route(link, {AF_INET, bytes_of(to), bits, via, metric}, text_of(to));
 }
 
 // tc-tbf(8): a packet leaves when the bucket has a token for each of its bytes. The bucket holds
@@ -322,10 +320,7 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
   // (94 % of a bucket, measured) are within 5 % of what was asked for.
   const std::uint64_t rate = std::max<std::uint64_t>(bits_per_second / 8 * 103 / 100, 1'000);
   const std::uint64_t burst = std::max<std::uint64_t>(rate / 100, 128 << 10);
-  tcmsg header{};
-  header.tcm_family = AF_UNSPEC;
-  header.tcm_ifindex = static_cast<int>(*index);
-  header.tcm_parent = TC_H_ROOT;
+  const tcmsg header = queue_of(*index);
   nl_msg* m = message(RTM_NEWQDISC, kReplace, header);
   put(m, TCA_KIND, "tbf");
   tc_tbf_qopt options{};
@@ -344,10 +339,7 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
 
 Result<void> Netlink::unlimit_rate(const std::string& link) {
   ASSIGN(index, index_of(link));
-  tcmsg header{};
-  header.tcm_family = AF_UNSPEC;
-  header.tcm_ifindex = static_cast<int>(*index);
-  header.tcm_parent = TC_H_ROOT;
+  const tcmsg header = queue_of(*index);
   // The link has a queue of the kernel's own then, which cannot be removed: that is no error here.
   (void)send(message(RTM_DELQDISC, 0, header), "");
   return {};

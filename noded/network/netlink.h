@@ -108,20 +108,13 @@ class Netlink {
   Result<void> add_neighbour(const std::string& link, const Ip6& address, const Mac& mac);
 
   // A route by this link. Without `via` the destination is at the link itself. A gateway's address
-  // is taken as it is, on the link; an IPv4 route has an IPv6 gateway too (RFC 5549).
+  // is taken as it is, on the link; an IPv4 route has an IPv6 gateway too (RFC 5549). A metric says
+  // of a route in a namespace that is not ours alone whose it is; remove_routes() removes all of
+  // them that have this metric.
   Result<void> add_route(const std::string& link, const Ip6& to, int bits,
-                         const std::optional<Ip6>& via);
+                         const std::optional<Ip6>& via, std::uint32_t metric = 0);
   Result<void> add_route(const std::string& link, const Ip4& to, int bits,
-                         const std::optional<Ip6>& via);
-
-  // A route in a namespace that is not ours alone: its metric says whose it is. remove_routes()
-  // removes all of them that have this metric.
-  struct Via {
-    Ip6 gateway;
-    std::uint32_t metric = 0;
-  };
-  Result<void> add_far_route(const std::string& link, const Ip6& to, int bits, const Via& via);
-  Result<void> add_far_route(const std::string& link, const Ip4& to, int bits, const Via& via);
+                         const std::optional<Ip6>& via, std::uint32_t metric = 0);
   Result<void> remove_routes(std::uint32_t metric);
 
   // Holds what leaves by the link to this rate in bits per second, within 5 %, by a token bucket.
@@ -169,7 +162,6 @@ class Netlink {
 // Links of a node's namespace to the machine's own namespace, for way_out.h and routed.h. Their
 // names are a prefix and a number, and the alias of each says whose it is; so the daemon after one
 // that was killed finds its own, and several nodes of one machine do not meet.
-
 struct MachineLink {
   std::string_view prefix;    // of the name on the machine; a number below 4,096 follows
   std::string owner;          // a path, the same after a restart

@@ -23,45 +23,38 @@ namespace {
 // IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
 constexpr std::uint8_t kOperationalUp = 6;
 
+// An attribute of the link that the message is about; nullptr = it says nothing of that.
+nlattr* attribute_of(nl_msg* m, int type) {
+  return ::nlmsg_find_attr(::nlmsg_hdr(m), sizeof(ifinfomsg), type);
+}
+
 int note_link(nl_msg* m, void* out) {
-  const nlmsghdr* header = ::nlmsg_hdr(m);
-  if (header->nlmsg_type != RTM_NEWLINK) return NL_OK;
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(const_cast<nlmsghdr*>(header), sizeof(ifinfomsg), attributes.data(), IFLA_MAX,
-                    nullptr) != 0 ||
-      attributes[IFLA_IFNAME] == nullptr)
-    return NL_OK;
+  nlattr* const name = attribute_of(m, IFLA_IFNAME);
+  if (::nlmsg_hdr(m)->nlmsg_type != RTM_NEWLINK || name == nullptr) return NL_OK;
   Netlink::Link& link = static_cast<std::vector<Netlink::Link>*>(out)->emplace_back();
-  link.name = ::nla_get_string(attributes[IFLA_IFNAME]);
-  if (attributes[IFLA_IFALIAS] != nullptr) link.alias = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  link.name = ::nla_get_string(name);
+  if (nlattr* alias = attribute_of(m, IFLA_IFALIAS)) link.alias = ::nla_get_string(alias);
   return NL_OK;
 }
 
 int note_state(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
-      attributes[IFLA_OPERSTATE] != nullptr)
-    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(attributes[IFLA_OPERSTATE]);
+  if (nlattr* state = attribute_of(m, IFLA_OPERSTATE))
+    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(state);
   return NL_OK;
 }
 
 int note_alias(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
-      attributes[IFLA_IFALIAS] != nullptr)
-    *static_cast<std::string*>(out) = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  if (nlattr* alias = attribute_of(m, IFLA_IFALIAS))
+    *static_cast<std::string*>(out) = ::nla_get_string(alias);
   return NL_OK;
 }
 
 int note_traffic(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) != 0 ||
-      attributes[IFLA_STATS64] == nullptr)
-    return NL_OK;
+  nlattr* const found = attribute_of(m, IFLA_STATS64);
+  if (found == nullptr) return NL_OK;
   rtnl_link_stats64 stats{};
-  std::memcpy(&stats, ::nla_data(attributes[IFLA_STATS64]),
-              std::min<std::size_t>(sizeof stats,
-                                    static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
+  std::memcpy(&stats, ::nla_data(found),
+              std::min(sizeof stats, static_cast<std::size_t>(::nla_len(found))));
   *static_cast<Netlink::Traffic*>(out) = {stats.tx_packets, stats.tx_bytes, stats.rx_packets,
                                           stats.rx_bytes};
   return NL_OK;

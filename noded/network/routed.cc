@@ -295,12 +295,11 @@ Result<void> Routed::set_way(std::uint32_t node, const Underlay& at) {
   rules += change("add", neighbour->mac);
   TRY(filter_->run(rules));
   macs_.insert_or_assign(node, neighbour->mac);
-  const Netlink::Via via{neighbour->gateway, kFirstMetric + number_};
-  if (auto r = machine_->add_far_route(network->link, node_prefix(options_.blocks, node),
-                                       kNodePrefixBits, via);
-      !r)
-    return r;
-  return block ? machine_->add_far_route(network->link, *block, kNodeBlockBits, via)
+  const std::uint32_t metric = kFirstMetric + number_;
+  TRY(machine_->add_route(network->link, node_prefix(options_.blocks, node), kNodePrefixBits,
+                          neighbour->gateway, metric));
+  return block ? machine_->add_route(network->link, *block, kNodeBlockBits, neighbour->gateway,
+                                     metric)
                : Result<void>{};
 }
 

@@ -34,7 +34,6 @@ namespace gantry::network {
 
 // Changes the packet filter of one network namespace by libnftables. A text of several commands is
 // one transaction: all of it holds afterwards, or nothing of it.
-
 class Filter {
  public:
   // The filter of the namespace in which the thread is now.

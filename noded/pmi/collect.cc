@@ -2,9 +2,12 @@
 // a, b; what a, b and number mean depends on the kind.
 #include "noded/pmi/collect.h"
 
-#include <cstdlib>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "noded/pmi/wire.h"
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
 
 namespace gantry::pmix {
 
@@ -173,6 +176,28 @@ std::optional<Layout> read_layout(int argc, char** argv) {
   if (layout.tasks.size() != layout.nodes.size() || layout.self >= layout.nodes.size())
     return std::nullopt;
   return layout;
+}
+
+void say(Word word, std::uint32_t number, std::string_view bytes) {
+  static std::mutex writing;
+  std::string out;
+  append(out, word, number, bytes);
+  const std::lock_guard lock(writing);
+  for (std::size_t at = 0; at < out.size();) {
+    const ssize_t n = ::send(kSocket, out.data() + at, out.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) ::_exit(1);
+    at += static_cast<std::size_t>(n);
+  }
+}
+
+void say_to_peer(std::uint32_t node, std::string_view bytes) {
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), kMaxPeerBytes)))
+    say(Word::peer, node, bytes.substr(0, kMaxPeerBytes));
+}
+
+void say_abort(std::uint32_t rank, int status, const std::string& why) {
+  say(Word::abort, rank, std::string(reinterpret_cast<const char*>(&status), sizeof status) + why);
 }
 
 }  // namespace gantry::pmix

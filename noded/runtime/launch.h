@@ -28,7 +28,6 @@ namespace gantry::runtime {
 
 // The settings that all orders of this node share: which runtime starts containers, where files
 // lie, and limits.
-
 enum class RuntimeKind : std::uint8_t { crun = 1, runc = 2, process = 3 };
 constexpr auto enum_names(RuntimeKind) {
   return std::array<std::pair<RuntimeKind, std::string_view>, 3>{
@@ -80,7 +79,6 @@ struct NodeSetup {
 };
 
 // The door of a replica, in the order to its shim: where the node takes connections for it.
-
 struct LaunchDoor {
   std::string address;  // of this node, numeric
   std::uint16_t port = 0;

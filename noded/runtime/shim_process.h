@@ -49,7 +49,6 @@ bool reap_shim(
 // runs only behind the lock of its directory. So once the template is certainly dead, whoever holds
 // the lock is the shim that it made; and if nobody holds the lock and nobody wrote a process id
 // into it, the template made none.
-
 class ShimTemplate {
  public:
   ShimTemplate() = default;

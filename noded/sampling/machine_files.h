@@ -16,7 +16,6 @@
 namespace gantry::sampling {
 
 // A small file of proc, sys or a cgroup that is read again and again: it stays open.
-
 class KeptFile {
  public:
   KeptFile() = default;

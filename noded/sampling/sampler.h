@@ -16,7 +16,6 @@ namespace gantry::sampling {
 // their names begin with the node's place among the cgroups: "gantry.n1.job_7.1".
 //
 // https://docs.kernel.org/arch/x86/resctrl.html
-
 class MonitorGroups {
  public:
   // `resctrl` is where it is mounted. If it is not, or counts nothing, nothing is done.

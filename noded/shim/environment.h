@@ -18,8 +18,6 @@ namespace gantry::runtime {
 Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
                                                        const ImageConfig& image);
 
-// The environment of one task of a step.
-
 // The job's GPUs that the step has. `alone`: its tasks can open no others of the job's, so that the
 // CUDA runtime numbers those of the step from 0 on.
 std::vector<VisibleGpu> gpus_of_step(const LaunchRequest& job, const StepRequest& step, bool alone);

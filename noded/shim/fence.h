@@ -26,7 +26,6 @@ void explain_fence(const Shim& shim, ExitRecord& record);
 bool await_go(Shim& shim, Signals& signals);
 
 // Prolog and epilog. They run outside the container, with noded's rights, in the host's mounts.
-
 struct HookPlace {
   int mount_namespace = -1;            // -1 = the shim's present one
   int root = -1;                       // the root directory in that mount namespace

@@ -34,9 +34,6 @@
 
 namespace gantry::node {
 
-// Small parts of the step service: the stream port, tickets, addresses, and finding a node in a
-// permission.
-
 struct StreamPort {
   net::Socket socket;
   std::string address;  // tcp://HOST:PORT, as another node dials it

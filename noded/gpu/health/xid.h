@@ -63,7 +63,6 @@ struct XidLine {
 std::optional<XidLine> parse_xid_line(std::string_view line);
 
 // Xids that the kernel has logged, for the time in which no daemon received the driver's events.
-
 struct LoggedXid {
   Duration at{};  // since the machine was started
   XidLine line;

@@ -23,7 +23,6 @@ namespace gantry::gpu {
 // Stores on disk what is about to be done to a GPU's slices, before the driver is asked. So if the
 // daemon dies in between, the next one knows what to finish or undo. There is one small file for
 // each GPU, `mig-<uuid>`, because a GPU is re-partitioned one slice at a time.
-
 enum class MigStep : std::uint8_t { create = 1, destroy = 2 };
 constexpr auto enum_names(MigStep) {
   return std::array<std::pair<MigStep, std::string_view>, 2>{

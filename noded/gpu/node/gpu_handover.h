@@ -27,7 +27,6 @@ namespace gantry::node {
 
 // Runs programs for the node daemon without blocking its loop. Each program has a time limit and a
 // process group of its own, which is killed when the limit is over.
-
 struct CommandEnd {
   ExitStatus status;      // code 127: it could not be started
   bool in_time = true;    // false: its time was over, and it was killed

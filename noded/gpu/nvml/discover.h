@@ -68,7 +68,6 @@ Difference reconcile(const std::vector<MigSlice>& wanted, const std::vector<MigS
 // The index that each GPU has. The indexes are kept for as long as the machine is up, because jobs
 // name GPUs by them. Discovery counts only the GPUs that answer; so without this, a GPU that falls
 // off the bus would give its neighbours other indexes, and jobs of other people other GPUs.
-
 struct KnownGpus {
   std::string boot_id;  // after another boot no job runs that has an index, so all begins anew
   std::vector<GpuDevice> gpus;  // as last reported, by index, with their faults

@@ -337,30 +337,6 @@ void stop_server() {
 
 namespace {
 
-std::mutex writing;  // threads of libpmix call say(), too
-
-void say(Word word, std::uint32_t number, std::string_view bytes) {
-  std::string out;
-  append(out, word, number, bytes);
-  const std::lock_guard lock(writing);
-  for (std::size_t at = 0; at < out.size();) {
-    const ssize_t n = ::write(kSocket, out.data() + at, out.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(1);  // the shim is gone, and the step with it
-    at += static_cast<std::size_t>(n);
-  }
-}
-
-void say_to_peer(std::uint32_t node, std::string_view bytes) {
-  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), kMaxPeerBytes)))
-    say(Word::peer, node, bytes.substr(0, kMaxPeerBytes));
-}
-
-void say_abort(std::uint32_t rank, int status, const std::string& why) {
-  std::string bytes(reinterpret_cast<const char*>(&status), sizeof status);
-  say(Word::abort, rank, bytes + why);
-}
-
 void hear(std::string& in) {
   std::size_t at = 0;
   Frame frame;

@@ -72,8 +72,8 @@ Result<std::unique_ptr<StepIo>> make_step_io(const Shim& shim, const StepRequest
 // encrypted stream (common/net/secure_stream.h) that the shim dials, with the frames of
 // common/proto/step_io.h.
 
-inline constexpr std::size_t kMaxStreamBacklog = 1u
-                                                 << 20;  // bytes queued before tasks have to wait
+// Bytes queued before tasks have to wait.
+inline constexpr std::size_t kMaxStreamBacklog = 1u << 20;
 
 // The same limit for an attached reader, who loses the bytes beyond it.
 inline constexpr std::size_t kMaxAttachedBacklog = 4u << 20;
@@ -92,7 +92,6 @@ Result<std::unique_ptr<StepIo>> dial_attached(const std::string& node, const Ste
 // Slurm: kRecentBytes of it. Only grun makes the tasks wait when it does not read, and
 // only its loss ends them; attached readers may come and go. An attachment is a file that noded
 // puts into the step's directory (noded/runtime/job_dir.h).
-
 class StepAudience final : public StepIo {
  public:
   static constexpr std::size_t kMostAttached = 16;       // at the same time, on one node
