@@ -30,32 +30,6 @@ constexpr Duration kLongestPause = seconds(30);   // after starts that failed
 constexpr off_t kMostErrors = 1 << 20;            // octets of what it says to its standard error
 constexpr std::size_t kMostLeaving = 8;           // processes that were replaced
 
-Instant monotonic() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
-}
-
-Result<void> write_private(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const bool written =
-      fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::rename(fresh.c_str(), path.c_str()) == 0;
-  if (!written) return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
-  return {};
-}
-
-std::string text_of(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) return {};
-  std::string out(static_cast<std::size_t>(info.st_size), '\0');
-  const ssize_t n = ::read(fd.get(), out.data(), out.size());
-  out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-  return out;
-}
-
 std::set<std::string> backends_of(const Blocks& blocks) {
   constexpr std::string_view kHead = "backend ";
   std::set<std::string> out;
@@ -91,7 +65,41 @@ int spawn_program(const std::vector<std::string>& words, const char* errors) {
   return error == 0 ? pid : -1;
 }
 
+// The address of a unix socket.
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  if (path.size() >= sizeof at.sun_path)
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: the path is too long", path));
+  std::memcpy(at.sun_path, path.data(), path.size());
+  return at;
+}
+
 }  // namespace
+
+Instant monotonic() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
+}
+
+std::string text_of(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out;
+  char piece[65536];
+  for (ssize_t n = 0; fd && (n = ::read(fd.get(), piece, sizeof piece)) > 0;)
+    out.append(piece, static_cast<std::size_t>(n));
+  return out;
+}
+
+Result<void> write_private(const std::string& path, const std::string& text, bool durable) {
+  const std::string fresh = path + ".new";
+  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      (durable && ::fdatasync(fd.get()) != 0) || ::rename(fresh.c_str(), path.c_str()) != 0)
+    return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
+  return {};
+}
 
 Haproxy::Haproxy(Options options, loop::Loop& loop, const Logger& log,
                  std::function<void()> changed)
@@ -139,10 +147,10 @@ Result<void> Haproxy::write_files(const Blocks& blocks, const Layout& layout) {
   for (const std::string& name : table_names()) {
     const auto rows = layout.tables.find(name);
     const std::string text = rows == layout.tables.end() ? "" : table_text(rows->second);
-    TRY(write_private(table_file(options_.settings, name), text));
+    TRY(write_private(table_file(options_.settings, name), text, false));
   }
-  TRY(write_private(file("hold.lua"), kHoldProgram));
-  return write_private(file("haproxy.cfg"), config_text(blocks, layout));
+  TRY(write_private(file("hold.lua"), kHoldProgram, false));
+  return write_private(file("haproxy.cfg"), config_text(blocks, layout), false);
 }
 
 void Haproxy::start(Blocks&& blocks, const Layout& layout) {
@@ -259,14 +267,12 @@ void Haproxy::look() {
   if (::stat(errors.c_str(), &said) == 0 && said.st_size > kMostErrors)
     (void)!::truncate(errors.c_str(), 0);
   for (Process* process : all()) look_at(*process);
-  if (current_ && !current_->admin) {
-    // It lives, as its end would be known, and may be too busy to answer: ask on a new connection.
-    auto admin = Admin::connect(file("admin.sock"));
-    if (admin) {
+  // It lives, as its end would be known, and may be too busy to answer: ask on a new connection.
+  if (current_ && !current_->admin)
+    if (auto admin = Admin::connect(file("admin.sock"))) {
       const auto pid = admin->process();
       if (pid && *pid == current_->pid) current_->admin = std::move(*admin);
     }
-  }
   // A process that has nothing to answer ends by itself once nobody asks it any more.
   leaving_.remove_if([](Process& p) {
     const bool idle = std::ranges::all_of(p.seen, [](const auto& backend) {
@@ -340,13 +346,9 @@ constexpr std::size_t kMost = 64u << 20;  // octets of one answer
 
 Result<Admin> Admin::connect(const std::string& path) {
   Admin admin;
-  sockaddr_un to{};
-  to.sun_family = AF_UNIX;
-  if (path.size() >= sizeof to.sun_path)
-    return fail(ErrorCode::invalid_argument, fmt::format("{}: the path is too long", path));
-  std::memcpy(to.sun_path, path.data(), path.size());
+  ASSIGN(to, address_of(path));
   admin.fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(admin.fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+  if (::connect(admin.fd_.get(), reinterpret_cast<const sockaddr*>(&*to), sizeof *to) != 0)
     return fail(ErrorCode::unavailable, fmt::format("{}: {}", path, std::strerror(errno)));
   TRY(admin.ask("prompt"));
   TRY(admin.ask("set timeout cli 1d"));
@@ -397,15 +399,11 @@ constexpr std::size_t kMostWriters = 32;
 Result<std::unique_ptr<LogReader>> LogReader::open(loop::Loop& loop, const std::string& path,
                                                    unsigned writer, OnLine on_line) {
   std::unique_ptr<LogReader> reader(new LogReader(loop, writer, std::move(on_line)));
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  if (path.size() >= sizeof at.sun_path)
-    return fail(ErrorCode::invalid_argument, fmt::format("{}: the path is too long", path));
-  std::memcpy(at.sun_path, path.data(), path.size());
+  ASSIGN(at, address_of(path));
   ::unlink(path.c_str());
   reader->listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = reader->listening_.get();
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&*at), sizeof *at) != 0 ||
       ::chmod(path.c_str(), 0666) != 0 || ::listen(fd, 8) != 0)
     return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
   reader->accepting_ = loop.on_readable(fd, [raw = reader.get()] { raw->take(); });

@@ -50,6 +50,12 @@ class LogReader {
   loop::Watch accepting_;
 };
 
+Instant monotonic();
+std::string text_of(const std::string& path);  // "" = it cannot be read
+// Only the gate's user may read it. Whoever reads it sees the old text or the new one. Durable: the
+// text survives a crash of the machine.
+Result<void> write_private(const std::string& path, const std::string& text, bool durable);
+
 // A connection to the commands of one process of HAProxy (its stats socket). It stays open: a
 // process that was replaced, and still answers what it had, can be reached only by it.
 class Admin {

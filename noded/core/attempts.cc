@@ -171,10 +171,15 @@ void Core::State::report_exit(Instant now, Entry& entry) {
 // it has ended: an order to start it that is still on its way is older, and will be dropped by its
 // sequence number.
 void Core::State::report_unknown(Instant now, const AttemptKey& key) {
+  report_not_run(now, key, proto::ExitCause::ordered, " never got this attempt");
+}
+
+void Core::State::report_not_run(Instant now, const AttemptKey& key, proto::ExitCause cause,
+                                 const char* why) {
   proto::ExitReport report;
   report.key = key;
-  report.cause = proto::ExitCause::ordered;
-  report.message = facts.node + " never got this attempt";
+  report.cause = cause;
+  report.message = facts.node + why;
   report.ended = now;
   turn.messages.emplace_back(std::move(report));
 }
@@ -253,15 +258,9 @@ void Core::State::launch(Instant now, proto::Launch&& launch) {
     report_status(now, *known);
     return;
   }
-  if (attempts.size() >= kMaxAttempts) {
-    proto::ExitReport report;
-    report.key = key;
-    report.cause = proto::ExitCause::launch_failed;
-    report.message = facts.node + " has too many attempts that are not acknowledged";
-    report.ended = now;
-    turn.messages.emplace_back(std::move(report));
-    return;
-  }
+  if (attempts.size() >= kMaxAttempts)
+    return report_not_run(now, key, proto::ExitCause::launch_failed,
+                          " has too many attempts that are not acknowledged");
   attempts.emplace(key, OneAttempt{});
   turn.actions.emplace_back(Begin{std::move(launch)});
 }

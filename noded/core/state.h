@@ -209,6 +209,7 @@ struct Core::State {
   void report_status(Instant now, Entry& entry);
   void report_exit(Instant now, Entry& entry);
   void report_unknown(Instant now, const AttemptKey& key);
+  void report_not_run(Instant now, const AttemptKey& key, proto::ExitCause cause, const char* why);
   void arm(Entry& entry, std::optional<Instant> due);
   void attempt_timers(Instant now);
 };

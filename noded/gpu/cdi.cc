@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <set>
 
 #include "common/codec/json_io.h"
@@ -225,20 +226,14 @@ class Reader {
 
   Result<CdiSpec> read(const Yaml& root) {
     if (root.kind != Yaml::Kind::map) refuse("the file", "is not an object");
-    each(root, "", [&](const std::string& key, const Yaml& value) {
-      if (key == "cdiVersion")
-        spec_.version = text(value, key);
-      else if (key == "kind")
-        spec_.kind = text(value, key);
-      else if (key == "annotations")
-        needs(600, key);
-      else if (key == "containerEdits")
-        read_edits(value, key, spec_.edits);
-      else if (key == "devices")
-        list(value, key, [&](const Yaml& item, const std::string& at) { read_device(item, at); });
-      else
-        refuse(key, "is no field of a CDI specification");
-    });
+    each(root, "", "a CDI specification",
+         {into("cdiVersion", spec_.version, &Reader::text),
+          into("kind", spec_.kind, &Reader::text),
+          {"annotations", [this](auto&, auto& at) { needs(600, at); }},
+          {"containerEdits", [this](auto& v, auto& at) { read_edits(v, at, spec_.edits); }},
+          {"devices", [this](auto& v, auto& at) {
+             list(v, at, [&](auto& item, const auto& i) { read_device(item, i); });
+           }}});
     check_whole();
     if (!problem_.empty())
       return fail(ErrorCode::malformed, fmt::format("{}: {}", spec_.file, problem_));
@@ -256,11 +251,31 @@ class Reader {
     needed_for_ = field;
   }
 
-  template <class F>
-  void each(const Yaml& value, const std::string& where, F field) {
+  // A field: its name, and what is done with its value, which stands at this place.
+  using Field = std::pair<std::string_view, std::function<void(const Yaml&, const std::string&)>>;
+
+  // A field whose value goes to `to`, as `how` reads it.
+  template <class T, class V>
+  Field into(std::string_view name, T& to, V (Reader::*how)(const Yaml&, const std::string&),
+             int version = 0) {
+    return {name, [this, &to, how, version](const Yaml& value, const std::string& at) {
+              to = (this->*how)(value, at);
+              needs(version, at);
+            }};
+  }
+
+  void each(const Yaml& value, const std::string& where, std::string_view what,
+            const std::vector<Field>& fields) {
     if (value.kind == Yaml::Kind::null) return;
     if (value.kind != Yaml::Kind::map) return refuse(where, "must be an object");
-    for (const Yaml::Entry& entry : value.entries) field(entry.key, entry.value);
+    for (const Yaml::Entry& entry : value.entries) {
+      const std::string at = where.empty() ? entry.key : where + "." + entry.key;
+      const auto field = std::ranges::find(fields, std::string_view(entry.key), &Field::first);
+      if (field == fields.end())
+        refuse(at, fmt::format("is no field of {}", what));
+      else
+        field->second(entry.value, at);
+    }
   }
 
   template <class F>
@@ -291,7 +306,8 @@ class Reader {
     return out;
   }
 
-  std::uint32_t number(const Yaml& value, const std::string& where, int base = 10) {
+  std::uint32_t number(const Yaml& value, const std::string& where) {
+    int base = 10;
     std::uint32_t out = 0;
     std::string_view digits = value.scalar;
     if (digits.starts_with("0o")) digits.remove_prefix(2), base = 8;
@@ -314,16 +330,10 @@ class Reader {
   void read_device(const Yaml& value, const std::string& where) {
     if (spec_.devices.size() >= kMostDevices) return refuse(where, "is one device too many");
     CdiDevice device;
-    each(value, where, [&](const std::string& key, const Yaml& field) {
-      if (key == "name")
-        device.name = text(field, where + ".name");
-      else if (key == "annotations")
-        needs(600, where + ".annotations");
-      else if (key == "containerEdits")
-        read_edits(field, where + ".containerEdits", device.edits);
-      else
-        refuse(where + "." + key, "is no field of a device");
-    });
+    each(value, where, "a device",
+         {into("name", device.name, &Reader::text),
+          {"annotations", [this](auto&, auto& at) { needs(600, at); }},
+          {"containerEdits", [&](auto& v, auto& at) { read_edits(v, at, device.edits); }}});
     if (!is_name(device.name, "_.:-")) refuse(where + ".name", "is no name of a device");
     if (!device.name.empty() && !is_letter(device.name.front())) needs(500, where + ".name");
     for (const CdiDevice& other : spec_.devices)
@@ -334,53 +344,36 @@ class Reader {
   }
 
   void read_edits(const Yaml& value, const std::string& where, CdiEdits& out) {
-    each(value, where, [&](const std::string& key, const Yaml& field) {
-      const std::string at = where + "." + key;
-      if (key == "env")
-        out.env = environment(field, at);
-      else if (key == "deviceNodes")
-        list(field, at, [&](const Yaml& item, const std::string& i) { read_node(item, i, out); });
-      else if (key == "mounts")
-        list(field, at, [&](const Yaml& item, const std::string& i) { read_mount(item, i, out); });
-      else if (key == "hooks")
-        list(field, at, [&](const Yaml& item, const std::string& i) { read_hook(item, i, out); });
-      else if (key == "additionalGids") {
-        needs(700, at);
-        list(field, at, [&](const Yaml& item, const std::string& i) {
-          if (const std::uint32_t gid = number(item, i); gid != 0) out.gids.push_back(gid);
-        });
-      } else if (key == "intelRdt" || key == "netDevices")
-        refuse(at, "is not supported");
-      else
-        refuse(at, "is no field of containerEdits");
-    });
+    const auto listed = [&](void (Reader::*read)(const Yaml&, const std::string&, CdiEdits&)) {
+      return [this, read, &out](const Yaml& v, const std::string& at) {
+        list(v, at, [&](auto& item, const auto& i) { (this->*read)(item, i, out); });
+      };
+    };
+    const auto unsupported = [this](auto&, auto& at) { refuse(at, "is not supported"); };
+    each(value, where, "containerEdits",
+         {into("env", out.env, &Reader::environment),
+          {"deviceNodes", listed(&Reader::read_node)},
+          {"mounts", listed(&Reader::read_mount)},
+          {"hooks", listed(&Reader::read_hook)},
+          {"additionalGids",
+           [&](auto& v, auto& at) {
+             needs(700, at);
+             list(v, at, [&](auto& item, const auto& i) {
+               if (const std::uint32_t gid = number(item, i); gid != 0) out.gids.push_back(gid);
+             });
+           }},
+          {"intelRdt", unsupported},
+          {"netDevices", unsupported}});
   }
 
   void read_node(const Yaml& value, const std::string& where, CdiEdits& out) {
     CdiNode node;
-    each(value, where, [&](const std::string& key, const Yaml& field) {
-      const std::string at = where + "." + key;
-      if (key == "path")
-        node.path = path(field, at);
-      else if (key == "hostPath")
-        node.host = path(field, at), needs(500, at);
-      else if (key == "type")
-        node.type = text(field, at);
-      else if (key == "major")
-        node.major = number(field, at);
-      else if (key == "minor")
-        node.minor = number(field, at);
-      else if (key == "fileMode")
-        node.mode = number(field, at);
-      else if (key == "permissions")
-        node.permissions = text(field, at);
-      else if (key == "uid")
-        node.uid = number(field, at);
-      else if (key == "gid")
-        node.gid = number(field, at);
-      else
-        refuse(at, "is no field of a device node");
-    });
+    each(value, where, "a device node",
+         {into("path", node.path, &Reader::path), into("hostPath", node.host, &Reader::path, 500),
+          into("type", node.type, &Reader::text), into("major", node.major, &Reader::number),
+          into("minor", node.minor, &Reader::number), into("fileMode", node.mode, &Reader::number),
+          into("permissions", node.permissions, &Reader::text),
+          into("uid", node.uid, &Reader::number), into("gid", node.gid, &Reader::number)});
     if (node.path.empty()) refuse(where + ".path", "is missing");
     if (!node.type.empty() && node.type != "b" && node.type != "c" && node.type != "u" &&
         node.type != "p")
@@ -393,19 +386,11 @@ class Reader {
 
   void read_mount(const Yaml& value, const std::string& where, CdiEdits& out) {
     CdiMount mount;
-    each(value, where, [&](const std::string& key, const Yaml& field) {
-      const std::string at = where + "." + key;
-      if (key == "hostPath")
-        mount.host = text(field, at);
-      else if (key == "containerPath")
-        mount.container = path(field, at);
-      else if (key == "type")
-        mount.type = text(field, at), needs(400, at);
-      else if (key == "options")
-        mount.options = texts(field, at);
-      else
-        refuse(at, "is no field of a mount");
-    });
+    each(value, where, "a mount",
+         {into("hostPath", mount.host, &Reader::text),
+          into("containerPath", mount.container, &Reader::path),
+          into("type", mount.type, &Reader::text, 400),
+          into("options", mount.options, &Reader::texts)});
     if (mount.host.empty()) refuse(where + ".hostPath", "is missing");
     if (mount.container.empty()) refuse(where + ".containerPath", "is missing");
     out.mounts.push_back(std::move(mount));
@@ -415,21 +400,10 @@ class Reader {
     static constexpr std::array<std::string_view, 6> kStages{
         "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
     CdiHook hook;
-    each(value, where, [&](const std::string& key, const Yaml& field) {
-      const std::string at = where + "." + key;
-      if (key == "hookName")
-        hook.stage = text(field, at);
-      else if (key == "path")
-        hook.path = path(field, at);
-      else if (key == "args")
-        hook.args = texts(field, at);
-      else if (key == "env")
-        hook.env = environment(field, at);
-      else if (key == "timeout")
-        hook.timeout_s = number(field, at);
-      else
-        refuse(at, "is no field of a hook");
-    });
+    each(value, where, "a hook",
+         {into("hookName", hook.stage, &Reader::text), into("path", hook.path, &Reader::path),
+          into("args", hook.args, &Reader::texts), into("env", hook.env, &Reader::environment),
+          into("timeout", hook.timeout_s, &Reader::number)});
     if (hook.path.empty()) refuse(where + ".path", "is missing");
     if (std::ranges::find(kStages, hook.stage) == kStages.end())
       refuse(where + ".hookName", fmt::format("\"{}\" is no stage of a container", hook.stage));

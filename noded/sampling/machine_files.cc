@@ -23,6 +23,12 @@ bool is_disk(std::string_view name) {
                               [&](std::string_view other) { return name.starts_with(other); });
 }
 
+neighbours::Stalled stalled(const KeptFile& cpu, const KeptFile& memory, const KeptFile& io,
+                            std::string& buffer) {
+  return {us_of(stalled_us(cpu.read(buffer))), us_of(stalled_us(memory.read(buffer))),
+          us_of(stalled_us(io.read(buffer)))};
+}
+
 }  // namespace
 
 MachineFiles::MachineFiles(std::string proc, std::string sys, std::uint64_t memory_traffic_most)
@@ -75,12 +81,7 @@ void MachineFiles::find_traffic() {
 }
 
 void MachineFiles::read(neighbours::Sample& sample) {
-  if (counts_pressure()) {
-    sample.stalled.emplace();
-    sample.stalled->cpu = us_of(stalled_us(cpu_.read(buffer_)));
-    sample.stalled->memory = us_of(stalled_us(memory_.read(buffer_)));
-    sample.stalled->io = us_of(stalled_us(io_.read(buffer_)));
-  }
+  if (counts_pressure()) sample.stalled = stalled(cpu_, memory_, io_, buffer_);
   std::string_view stat = stat_.read(buffer_);
   std::string_view cpu = take_line(stat);  // "cpu  user nice system idle iowait irq softirq steal"
   if (cpu.starts_with("cpu ")) {
@@ -268,12 +269,8 @@ void JobFiles::read_v2(const DiskNames& disks, neighbours::JobCount& out,
   const std::string_view cpu = cpu_.read(buffer);
   out.cpu = us_of(keyed(cpu, "usage_usec"));
   out.throttled = us_of(keyed(cpu, "throttled_usec"));
-  if (io_pressure_.is_there()) {
-    out.stalled.emplace();
-    out.stalled->cpu = us_of(stalled_us(cpu_pressure_.read(buffer)));
-    out.stalled->memory = us_of(stalled_us(memory_pressure_.read(buffer)));
-    out.stalled->io = us_of(stalled_us(io_pressure_.read(buffer)));
-  }
+  if (io_pressure_.is_there())
+    out.stalled = stalled(cpu_pressure_, memory_pressure_, io_pressure_, buffer);
   std::string_view text = io_.read(buffer);
   while (!text.empty()) {  // "254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0"
     std::string_view line = take_line(text);

@@ -97,14 +97,6 @@ bool filter_calls(const std::string& bpf) {
   return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-void pin(const std::vector<std::uint16_t>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
-
 // A node without NUMA has no such call, and needs none.
 void bind_memory(const std::vector<std::uint16_t>& nodes, bool preferred) {
   if (nodes.empty()) return;
@@ -259,6 +251,14 @@ Pointers pointers(const TaskSpec& task) {
 }
 
 }  // namespace
+
+void pin(const std::vector<std::uint16_t>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const auto cpu : cpus) CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
 
 Result<std::vector<StartedTask>> start_tasks(const std::vector<TaskSpec>& tasks,
                                              const TaskPlace& place) {

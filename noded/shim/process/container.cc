@@ -19,6 +19,7 @@
 #include "noded/machine/cgroup.h"
 #include "noded/machine/files.h"
 #include "noded/shim/mounts.h"
+#include "noded/shim/task.h"
 
 namespace gantry::runtime {
 
@@ -132,16 +133,6 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& pr
   return argv;
 }
 
-// The way to pin without a cpuset cgroup: the job inherits the affinity. It is only a default,
-// because the job can change it.
-void pin_to(const std::vector<std::uint16_t>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
-
 // The runtime ends when the container runs, or has failed; in the first case PID 1 says `up`.
 Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
                       const std::string& log, Signals& signals) {
@@ -191,7 +182,9 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   }
   TRY(write_bundle(shim, bundle, root, env, owned ? owned->path() : ""));
   ASSIGN(pair, init_socket());
-  if (shim.setup.cgroups.with("cpuset") == nullptr) pin_to(shim.request.cpus);
+  // The way to pin without a cpuset cgroup: the job inherits the affinity. It is only a default,
+  // because the job can change it.
+  if (shim.setup.cgroups.with("cpuset") == nullptr) pin(shim.request.cpus);
   const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(shim.request.key));
   ChildSpec spec;
   std::string program = shim.setup.runtime_path;
