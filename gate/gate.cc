@@ -65,6 +65,8 @@ std::string version_id(const proto::GateSample& s) {
   return s.tenant + ":" + s.service + ":" + s.version;
 }
 
+constexpr Duration kAnswerTime = seconds(10);
+
 }  // namespace
 
 Result<std::unique_ptr<Gate>> Gate::open(const GateConfig& config, const std::string& table_file,
@@ -352,12 +354,6 @@ void Gate::reconcile() {
   }
   haproxy_->bring_to(lay_out(table_, states), table_.issuer, keys_);
 }
-
-namespace {
-
-constexpr Duration kAnswerTime = seconds(10);
-
-}  // namespace
 
 Link::Link(loop::Loop& loop, OnAnswer on_answer)
     : loop_(loop), on_answer_(std::move(on_answer)), thread_([this] { run(); }) {}

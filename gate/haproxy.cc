@@ -75,6 +75,13 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return at;
 }
 
+constexpr std::string_view kPrompt = "\n> ";
+constexpr std::size_t kMost = 64u << 20;  // octets of one answer
+
+constexpr std::size_t kPiece = 256u << 10;
+constexpr std::size_t kLongestLine = 4'096;
+constexpr std::size_t kMostWriters = 32;
+
 }  // namespace
 
 Instant monotonic() {
@@ -337,13 +344,6 @@ void Haproxy::stop(std::function<void()> done) {
     loop_.post([this] { std::exchange(stopped_, {})(); });
 }
 
-namespace {
-
-constexpr std::string_view kPrompt = "\n> ";
-constexpr std::size_t kMost = 64u << 20;  // octets of one answer
-
-}  // namespace
-
 Result<Admin> Admin::connect(const std::string& path) {
   Admin admin;
   ASSIGN(to, address_of(path));
@@ -387,14 +387,6 @@ Result<int> Admin::process() {
     std::from_chars(info->data() + at + kPid.size(), info->data() + info->size(), pid);
   return pid;
 }
-
-namespace {
-
-constexpr std::size_t kPiece = 256u << 10;
-constexpr std::size_t kLongestLine = 4'096;
-constexpr std::size_t kMostWriters = 32;
-
-}  // namespace
 
 Result<std::unique_ptr<LogReader>> LogReader::open(loop::Loop& loop, const std::string& path,
                                                    unsigned writer, OnLine on_line) {

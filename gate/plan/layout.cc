@@ -104,6 +104,84 @@ void add_rules(const proto::GateService& service, Layout& out) {
   if (route.requests > 0) tables[table::kCalls][id] = std::to_string(route.requests);
 }
 
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> out;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <class Each>
+void each_line(std::string_view text, const Each& each) {
+  for (const std::string_view line : split(text, '\n'))
+    if (!line.empty()) each(line);
+}
+
+std::uint32_t number(std::string_view text) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// Columns of the CSV that are looked at, by name: their places differ between releases.
+struct Columns {
+  std::size_t backend = 0, server = 0, waiting = 0, running = 0, most = 0, status = 0, weight = 0,
+              address = 0;
+  explicit Columns(const std::vector<std::string_view>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "qcur") waiting = i;
+      if (names[i] == "svname") server = i;
+      if (names[i] == "scur") running = i;
+      if (names[i] == "slim") most = i;
+      if (names[i] == "status") status = i;
+      if (names[i] == "uweight") weight = i;
+      if (names[i] == "addr") address = i;
+    }
+  }
+};
+
+ServerState state_of(std::string_view status) {
+  if (status.starts_with("MAINT")) return ServerState::maint;
+  if (status.starts_with("DRAIN")) return ServerState::drain;
+  return ServerState::ready;
+}
+
+const char* word_of(ServerState state) {
+  switch (state) {
+    case ServerState::ready: return "ready";
+    case ServerState::drain: return "drain";
+    case ServerState::maint: return "maint";
+  }
+  return "maint";
+}
+
+void remove(const std::string& name, const SeenServer& seen, ServerCommands& out) {
+  if (seen.state != ServerState::maint)
+    out.after.push_back(fmt::format("set server {} state maint", name));
+  if (seen.running == 0) out.after.push_back(fmt::format("del server {}", name));
+}
+
+void add(const std::string& name, const Server& server, bool by_hash, ServerCommands& out) {
+  if (server.state == ServerState::drain) return;  // it leaves: nothing of it is here
+  out.before.push_back(fmt::format("add server {} {}", name, server_options(server, by_hash)));
+  if (server.state == ServerState::ready)
+    out.before.push_back(fmt::format("set server {} state ready", name));
+}
+
+void change(const std::string& name, const Server& server, const SeenServer& seen,
+            ServerCommands& out) {
+  if (server.weight != seen.weight)
+    out.before.push_back(fmt::format("set server {} weight {}", name, server.weight));
+  if (server.most != seen.most)
+    out.before.push_back(fmt::format("set maxconn server {} {}", name, server.most));
+  if (server.state == seen.state) return;
+  auto& when = server.state == ServerState::ready ? out.before : out.after;
+  when.push_back(fmt::format("set server {} state {}", name, word_of(server.state)));
+}
+
 }  // namespace
 
 std::string service_id(const proto::GateService& service) {
@@ -177,55 +255,6 @@ Layout lay_out(const proto::GateTable& table, const ReplicaStates& states) {
   return out;
 }
 
-namespace {
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const std::size_t end = text.find(at);
-    out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
-
-template <class Each>
-void each_line(std::string_view text, const Each& each) {
-  for (const std::string_view line : split(text, '\n'))
-    if (!line.empty()) each(line);
-}
-
-std::uint32_t number(std::string_view text) {
-  std::uint32_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// Columns of the CSV that are looked at, by name: their places differ between releases.
-struct Columns {
-  std::size_t backend = 0, server = 0, waiting = 0, running = 0, most = 0, status = 0, weight = 0,
-              address = 0;
-  explicit Columns(const std::vector<std::string_view>& names) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == "qcur") waiting = i;
-      if (names[i] == "svname") server = i;
-      if (names[i] == "scur") running = i;
-      if (names[i] == "slim") most = i;
-      if (names[i] == "status") status = i;
-      if (names[i] == "uweight") weight = i;
-      if (names[i] == "addr") address = i;
-    }
-  }
-};
-
-ServerState state_of(std::string_view status) {
-  if (status.starts_with("MAINT")) return ServerState::maint;
-  if (status.starts_with("DRAIN")) return ServerState::drain;
-  return ServerState::ready;
-}
-
-}  // namespace
-
 Seen read_stat(std::string_view csv) {
   Seen out;
   std::optional<Columns> columns;
@@ -271,43 +300,6 @@ std::map<std::string, std::string> read_table(std::string_view text) {
   });
   return out;
 }
-
-namespace {
-
-const char* word_of(ServerState state) {
-  switch (state) {
-    case ServerState::ready: return "ready";
-    case ServerState::drain: return "drain";
-    case ServerState::maint: return "maint";
-  }
-  return "maint";
-}
-
-void remove(const std::string& name, const SeenServer& seen, ServerCommands& out) {
-  if (seen.state != ServerState::maint)
-    out.after.push_back(fmt::format("set server {} state maint", name));
-  if (seen.running == 0) out.after.push_back(fmt::format("del server {}", name));
-}
-
-void add(const std::string& name, const Server& server, bool by_hash, ServerCommands& out) {
-  if (server.state == ServerState::drain) return;  // it leaves: nothing of it is here
-  out.before.push_back(fmt::format("add server {} {}", name, server_options(server, by_hash)));
-  if (server.state == ServerState::ready)
-    out.before.push_back(fmt::format("set server {} state ready", name));
-}
-
-void change(const std::string& name, const Server& server, const SeenServer& seen,
-            ServerCommands& out) {
-  if (server.weight != seen.weight)
-    out.before.push_back(fmt::format("set server {} weight {}", name, server.weight));
-  if (server.most != seen.most)
-    out.before.push_back(fmt::format("set maxconn server {} {}", name, server.most));
-  if (server.state == seen.state) return;
-  auto& when = server.state == ServerState::ready ? out.before : out.after;
-  when.push_back(fmt::format("set server {} state {}", name, word_of(server.state)));
-}
-
-}  // namespace
 
 ServerCommands server_commands(const Layout& wanted, const Seen& seen) {
   ServerCommands out;

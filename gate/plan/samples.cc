@@ -36,6 +36,10 @@ void add_up(proto::GateSample& to, const proto::GateSample& from) {
   for (std::size_t i = 0; i < from.times.size(); ++i) to.times[i] += from.times[i];
 }
 
+constexpr Duration kForgotten = seconds(10);
+constexpr double kChange = 2;     // at most, from one look to the next
+constexpr double kNothing = 0.1;  // of the weight: too little to change it
+
 }  // namespace
 
 std::optional<RequestLine> read_request(std::string_view line) {
@@ -170,14 +174,6 @@ void Samples::put_back(std::vector<proto::GateSample>&& samples) {
   }
   since_ = since_ - longest;
 }
-
-namespace {
-
-constexpr Duration kForgotten = seconds(10);
-constexpr double kChange = 2;     // at most, from one look to the next
-constexpr double kNothing = 0.1;  // of the weight: too little to change it
-
-}  // namespace
 
 std::map<std::string, std::uint32_t> weights_of(
     const std::map<std::string, std::uint32_t>& now_have,

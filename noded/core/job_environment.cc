@@ -197,6 +197,16 @@ void add_proxy(Variables& v, const proto::JobNetwork& network) {
   for (const char* name : {"no_proxy", "NO_PROXY"}) v.plain(name, direct);
 }
 
+using Map = std::map<std::string, std::string>;
+
+void set(Map& out, const std::string& name, const std::string& value) {
+  out["SLURM_" + name] = value;
+  out["GANTRY_" + name] = value;
+}
+void set(Map& out, const std::string& name, std::uint64_t value) {
+  set(out, name, std::to_string(value));
+}
+
 }  // namespace
 
 // A pattern that cannot be expanded stays as it is.
@@ -250,20 +260,6 @@ std::map<std::string, std::string> job_environment(const proto::Launch& launch,
   if (launch.network) add_proxy(v, *launch.network);
   return out;
 }
-
-namespace {
-
-using Map = std::map<std::string, std::string>;
-
-void set(Map& out, const std::string& name, const std::string& value) {
-  out["SLURM_" + name] = value;
-  out["GANTRY_" + name] = value;
-}
-void set(Map& out, const std::string& name, std::uint64_t value) {
-  set(out, name, std::to_string(value));
-}
-
-}  // namespace
 
 Result<StepEnvironment> step_environment(const proto::StepPermission& permission,
                                          const proto::LaunchStep& launch, const std::string& node) {

@@ -110,25 +110,6 @@ std::string note(std::string_view what, const TaskBind& bind, const StepHere& he
                      word_of(bind.kind), here.node, here.ranks[task], task, hex_mask(set));
 }
 
-}  // namespace
-
-Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here) {
-  TaskPlaces out;
-  for (std::size_t task = 0; task < here.ranks.size(); ++task) {
-    ASSIGN(cpus, cpus_of(cpu, here, task));
-    ASSIGN(mems, mems_of(mem, here, *cpus, task));
-    std::string said;
-    if (cpu.verbose) said += note("cpu", cpu, here, task, *cpus);
-    if (mem.verbose) said += note("mem", mem, here, task, *mems);
-    out.notes.push_back(std::move(said));
-    out.cpus.push_back(std::move(*cpus));
-    out.mems.push_back(std::move(*mems));
-  }
-  return out;
-}
-
-namespace {
-
 // The sockets that still have cores; they take turns.
 class Sockets {
  public:
@@ -165,6 +146,21 @@ class Sockets {
 };
 
 }  // namespace
+
+Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here) {
+  TaskPlaces out;
+  for (std::size_t task = 0; task < here.ranks.size(); ++task) {
+    ASSIGN(cpus, cpus_of(cpu, here, task));
+    ASSIGN(mems, mems_of(mem, here, *cpus, task));
+    std::string said;
+    if (cpu.verbose) said += note("cpu", cpu, here, task, *cpus);
+    if (mem.verbose) said += note("mem", mem, here, task, *mems);
+    out.notes.push_back(std::move(said));
+    out.cpus.push_back(std::move(*cpus));
+    out.mems.push_back(std::move(*mems));
+  }
+  return out;
+}
 
 std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
                                        const std::map<std::uint16_t, std::uint32_t>& socket_of,

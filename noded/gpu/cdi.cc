@@ -108,55 +108,6 @@ bool is_within(std::string_view path, std::string_view folder) {
   return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
 }
 
-}  // namespace
-
-CdiRegistry read_cdi(std::span<const std::string> folders) {
-  CdiRegistry out;
-  for (const std::string& folder : folders) add_folder(out, folder);
-  return out;
-}
-
-Result<CdiEdits> merge_cdi(const CdiRegistry& registry, std::span<const std::string> names) {
-  CdiEdits out;
-  std::set<std::size_t> used;
-  for (const std::string& name : names) {
-    const auto found = registry.devices.find(name);
-    if (found == registry.devices.end())
-      return fail(ErrorCode::not_found,
-                  fmt::format("no CDI device {}: {}", name, others_of(registry, name)));
-    if (const auto twice = registry.doubled.find(name); twice != registry.doubled.end())
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("CDI device {} is in {}", name, twice->second));
-    const CdiSpec& spec = registry.specs[found->second.spec];
-    if (used.insert(found->second.spec).second) append(out, spec.edits);
-    append(out, spec.devices[found->second.device].edits);
-  }
-  const auto depth = [](const CdiMount& mount) { return std::ranges::count(mount.container, '/'); };
-  std::ranges::stable_sort(out.mounts, [&](auto& a, auto& b) { return depth(a) < depth(b); });
-  return out;
-}
-
-CdiEdits fit_for_job(CdiEdits edits, CdiNodes nodes) {
-  static constexpr std::array<std::string_view, 6> kShared{
-      "/tmp/nvidia-mps",           "/run/nvidia-mps",
-      "/run/nvidia-persistenced",  "/var/run/nvidia-persistenced",
-      "/run/nvidia-fabricmanager", "/var/run/nvidia-fabricmanager"};
-  static constexpr std::array<std::string_view, 3> kChoosing{
-      "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY"};
-  std::erase_if(edits.mounts, [](const CdiMount& mount) {
-    return std::ranges::any_of(kShared, [&](std::string_view folder) {
-      return is_within(mount.host, folder) || is_within(mount.container, folder);
-    });
-  });
-  std::erase_if(edits.env, [](const std::string& one) {
-    return std::ranges::find(kChoosing, name_of(one)) != kChoosing.end();
-  });
-  if (nodes == CdiNodes::dropped) edits.nodes.clear();
-  return edits;
-}
-
-namespace {
-
 using config::Yaml;
 
 constexpr std::size_t kMostDevices = 4096;
@@ -435,6 +386,51 @@ class Reader {
 };
 
 }  // namespace
+
+CdiRegistry read_cdi(std::span<const std::string> folders) {
+  CdiRegistry out;
+  for (const std::string& folder : folders) add_folder(out, folder);
+  return out;
+}
+
+Result<CdiEdits> merge_cdi(const CdiRegistry& registry, std::span<const std::string> names) {
+  CdiEdits out;
+  std::set<std::size_t> used;
+  for (const std::string& name : names) {
+    const auto found = registry.devices.find(name);
+    if (found == registry.devices.end())
+      return fail(ErrorCode::not_found,
+                  fmt::format("no CDI device {}: {}", name, others_of(registry, name)));
+    if (const auto twice = registry.doubled.find(name); twice != registry.doubled.end())
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("CDI device {} is in {}", name, twice->second));
+    const CdiSpec& spec = registry.specs[found->second.spec];
+    if (used.insert(found->second.spec).second) append(out, spec.edits);
+    append(out, spec.devices[found->second.device].edits);
+  }
+  const auto depth = [](const CdiMount& mount) { return std::ranges::count(mount.container, '/'); };
+  std::ranges::stable_sort(out.mounts, [&](auto& a, auto& b) { return depth(a) < depth(b); });
+  return out;
+}
+
+CdiEdits fit_for_job(CdiEdits edits, CdiNodes nodes) {
+  static constexpr std::array<std::string_view, 6> kShared{
+      "/tmp/nvidia-mps",           "/run/nvidia-mps",
+      "/run/nvidia-persistenced",  "/var/run/nvidia-persistenced",
+      "/run/nvidia-fabricmanager", "/var/run/nvidia-fabricmanager"};
+  static constexpr std::array<std::string_view, 3> kChoosing{
+      "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY"};
+  std::erase_if(edits.mounts, [](const CdiMount& mount) {
+    return std::ranges::any_of(kShared, [&](std::string_view folder) {
+      return is_within(mount.host, folder) || is_within(mount.container, folder);
+    });
+  });
+  std::erase_if(edits.env, [](const std::string& one) {
+    return std::ranges::find(kChoosing, name_of(one)) != kChoosing.end();
+  });
+  if (nodes == CdiNodes::dropped) edits.nodes.clear();
+  return edits;
+}
 
 Result<CdiSpec> parse_cdi(const std::string& text, const std::string& file) {
   if (!file.ends_with(".json")) {

@@ -53,6 +53,50 @@ Result<DeviceFile> capability(const DeviceNumbers& numbers, const std::string& n
                     minor->second, "r"};
 }
 
+// Libraries for computing and for looking at GPUs; none for displays, video or containers' own
+// tools.
+constexpr std::array<std::string_view, 16> kLibraries{"libcuda",
+                                                      "libcudadebugger",
+                                                      "libnvidia-ml",
+                                                      "libnvidia-cfg",
+                                                      "libnvidia-nscq",
+                                                      "libnvidia-opencl",
+                                                      "libnvidia-gpucomp",
+                                                      "libnvidia-ptxjitcompiler",
+                                                      "libnvidia-fatbinaryloader",
+                                                      "libnvidia-nvvm",
+                                                      "libnvidia-nvvm70",
+                                                      "libnvidia-allocator",
+                                                      "libnvidia-rtcore",
+                                                      "libnvidia-compiler",
+                                                      "libnvidia-pkcs11",
+                                                      "libnvidia-pkcs11-openssl3"};
+constexpr std::array<std::string_view, 2> kPrograms{"nvidia-smi", "nvidia-debugdump"};
+
+// Accepts "libcuda.so", "libcuda.so.1" and "libcuda.so.550.54.15", but not "libcuda.so.bak".
+bool is_library(std::string_view name) {
+  for (const std::string_view library : kLibraries) {
+    if (!name.starts_with(library)) continue;
+    const std::string_view rest = name.substr(library.size());
+    if (!rest.starts_with(".so")) continue;
+    const std::string_view version = rest.substr(3);
+    if (version.empty()) return true;
+    if (version[0] == '.' && version.size() > 1 &&
+        version.find_first_not_of("0123456789.") == std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+// Returns the regular file to which a path leads; "" if there is none.
+std::string file_behind(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  struct stat st {};
+  if (real == nullptr || ::stat(real.get(), &st) != 0 || !S_ISREG(st.st_mode)) return {};
+  return real.get();
+}
+
 }  // namespace
 
 DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mig_minors) {
@@ -108,54 +152,6 @@ Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const
   }
   return files;
 }
-
-namespace {
-
-// Libraries for computing and for looking at GPUs; none for displays, video or containers' own
-// tools.
-constexpr std::array<std::string_view, 16> kLibraries{"libcuda",
-                                                      "libcudadebugger",
-                                                      "libnvidia-ml",
-                                                      "libnvidia-cfg",
-                                                      "libnvidia-nscq",
-                                                      "libnvidia-opencl",
-                                                      "libnvidia-gpucomp",
-                                                      "libnvidia-ptxjitcompiler",
-                                                      "libnvidia-fatbinaryloader",
-                                                      "libnvidia-nvvm",
-                                                      "libnvidia-nvvm70",
-                                                      "libnvidia-allocator",
-                                                      "libnvidia-rtcore",
-                                                      "libnvidia-compiler",
-                                                      "libnvidia-pkcs11",
-                                                      "libnvidia-pkcs11-openssl3"};
-constexpr std::array<std::string_view, 2> kPrograms{"nvidia-smi", "nvidia-debugdump"};
-
-// Accepts "libcuda.so", "libcuda.so.1" and "libcuda.so.550.54.15", but not "libcuda.so.bak".
-bool is_library(std::string_view name) {
-  for (const std::string_view library : kLibraries) {
-    if (!name.starts_with(library)) continue;
-    const std::string_view rest = name.substr(library.size());
-    if (!rest.starts_with(".so")) continue;
-    const std::string_view version = rest.substr(3);
-    if (version.empty()) return true;
-    if (version[0] == '.' && version.size() > 1 &&
-        version.find_first_not_of("0123456789.") == std::string_view::npos)
-      return true;
-  }
-  return false;
-}
-
-// Returns the regular file to which a path leads; "" if there is none.
-std::string file_behind(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
-                                                         &std::free);
-  struct stat st {};
-  if (real == nullptr || ::stat(real.get(), &st) != 0 || !S_ISREG(st.st_mode)) return {};
-  return real.get();
-}
-
-}  // namespace
 
 std::vector<DriverFile> driver_files(const std::string& library,
                                      std::span<const std::string> program_folders) {

@@ -126,6 +126,33 @@ constexpr std::array<std::string_view, 4> kLayerTypes{
     "application/vnd.docker.image.rootfs.diff.tar",
     "application/vnd.docker.image.rootfs.diff.tar.gzip"};
 
+constexpr std::size_t kMaxReference = 4096;
+
+std::string absolute(const std::string& work_dir, const std::string& path) {
+  return path.starts_with("/") ? path : work_dir + "/" + path;
+}
+
+tl::unexpected<Error> bad(const std::string& reference, const std::string& why) {
+  return fail(ErrorCode::invalid_argument, "image " + reference + ": " + why);
+}
+
+bool is_squashfs_name(std::string_view path) {
+  return path.ends_with(".sqsh") || path.ends_with(".squashfs") || path.ends_with(".sqfs");
+}
+
+// A name in a registry may have no character that skopeo or a URL would read as something else.
+Result<ImageReference> registry(const std::string& reference, std::string rest) {
+  if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
+  const auto usual = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-/:@[]").find(c) != std::string_view::npos;
+  };
+  if (rest.empty()) return bad(reference, "no name");
+  if (rest.front() == '-' || !std::ranges::all_of(rest, usual))
+    return bad(reference, "a name in a registry has letters, digits and . _ - / : @ only");
+  return ImageReference{ImageKind::copied, "docker://" + rest, ""};
+}
+
 }  // namespace
 
 std::int64_t Manifest::size() const {
@@ -275,37 +302,6 @@ std::vector<LayoutFile> minimal_layout(const std::vector<LayerForm>& layers) {
           {"blobs/sha256/" + sha256_hex(config), config},
           {"blobs/sha256/" + sha256_hex(manifest), manifest}};
 }
-
-namespace {
-
-constexpr std::size_t kMaxReference = 4096;
-
-std::string absolute(const std::string& work_dir, const std::string& path) {
-  return path.starts_with("/") ? path : work_dir + "/" + path;
-}
-
-tl::unexpected<Error> bad(const std::string& reference, const std::string& why) {
-  return fail(ErrorCode::invalid_argument, "image " + reference + ": " + why);
-}
-
-bool is_squashfs_name(std::string_view path) {
-  return path.ends_with(".sqsh") || path.ends_with(".squashfs") || path.ends_with(".sqfs");
-}
-
-// A name in a registry may have no character that skopeo or a URL would read as something else.
-Result<ImageReference> registry(const std::string& reference, std::string rest) {
-  if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
-  const auto usual = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("._-/:@[]").find(c) != std::string_view::npos;
-  };
-  if (rest.empty()) return bad(reference, "no name");
-  if (rest.front() == '-' || !std::ranges::all_of(rest, usual))
-    return bad(reference, "a name in a registry has letters, digits and . _ - / : @ only");
-  return ImageReference{ImageKind::copied, "docker://" + rest, ""};
-}
-
-}  // namespace
 
 Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir) {
   if (reference.empty()) return ImageReference{};

@@ -29,6 +29,35 @@ StorageView& own_view() {
   return view;
 }
 
+constexpr std::int64_t kBlock = 512;  // bytes, of the limits in fs_disk_quota
+
+// Returns 0 or the errno. The kernel takes these calls, which were made for XFS, for other file
+// systems as well.
+int quota_call(int directory, int command, std::uint32_t project, fs_disk_quota& quota) {
+  const long rc = ::syscall(SYS_quotactl_fd, directory, QCMD(command, PRJQUOTA), project, &quota);
+  return rc == 0 ? 0 : errno;
+}
+
+// True for the errors of a file system that has no quotas of projects or has them switched off,
+// and of a kernel that does not know the call.
+bool is_lacking(int error) {
+  constexpr std::array kLacking{ENOTTY, ENOSYS, EOPNOTSUPP, ESRCH, EINVAL, ENOTBLK, ENODEV};
+  return std::ranges::find(kLacking, error) != kLacking.end();
+}
+
+fs_disk_quota limits_of(const RoomLimit& limit) {
+  fs_disk_quota out{};
+  out.d_version = FS_DQUOT_VERSION;
+  out.d_flags = FS_PROJ_QUOTA;
+  out.d_fieldmask = FS_DQ_BHARD | FS_DQ_BSOFT | FS_DQ_IHARD | FS_DQ_ISOFT;
+  out.d_id = limit.project;
+  // A hard limit of 0 is none, so one below a block is one block.
+  const std::int64_t blocks = (limit.bytes + kBlock - 1) / kBlock;
+  out.d_blk_hardlimit = out.d_blk_softlimit = static_cast<std::uint64_t>(blocks);
+  out.d_ino_hardlimit = out.d_ino_softlimit = static_cast<std::uint64_t>(limit.files);
+  return out;
+}
+
 }  // namespace
 
 bool is_below(std::string_view path, std::string_view top) {
@@ -83,39 +112,6 @@ Result<void> check_storage_directory(const std::string& path) {
   }
   return {};
 }
-
-namespace {
-
-constexpr std::int64_t kBlock = 512;  // bytes, of the limits in fs_disk_quota
-
-// Returns 0 or the errno. The kernel takes these calls, which were made for XFS, for other file
-// systems as well.
-int quota_call(int directory, int command, std::uint32_t project, fs_disk_quota& quota) {
-  const long rc = ::syscall(SYS_quotactl_fd, directory, QCMD(command, PRJQUOTA), project, &quota);
-  return rc == 0 ? 0 : errno;
-}
-
-// True for the errors of a file system that has no quotas of projects or has them switched off,
-// and of a kernel that does not know the call.
-bool is_lacking(int error) {
-  constexpr std::array kLacking{ENOTTY, ENOSYS, EOPNOTSUPP, ESRCH, EINVAL, ENOTBLK, ENODEV};
-  return std::ranges::find(kLacking, error) != kLacking.end();
-}
-
-fs_disk_quota limits_of(const RoomLimit& limit) {
-  fs_disk_quota out{};
-  out.d_version = FS_DQUOT_VERSION;
-  out.d_flags = FS_PROJ_QUOTA;
-  out.d_fieldmask = FS_DQ_BHARD | FS_DQ_BSOFT | FS_DQ_IHARD | FS_DQ_ISOFT;
-  out.d_id = limit.project;
-  // A hard limit of 0 is none, so one below a block is one block.
-  const std::int64_t blocks = (limit.bytes + kBlock - 1) / kBlock;
-  out.d_blk_hardlimit = out.d_blk_softlimit = static_cast<std::uint64_t>(blocks);
-  out.d_ino_hardlimit = out.d_ino_softlimit = static_cast<std::uint64_t>(limit.files);
-  return out;
-}
-
-}  // namespace
 
 std::string lacks_project_quota(const std::string& directory) {
   const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -50,6 +50,8 @@ void close_others(std::vector<int> keep) {
   ::_exit(work(socket));
 }
 
+constexpr int kMostCapabilities = 63;
+
 }  // namespace
 
 Result<UserChild> UserChild::start(const Owner& owner, Channel channel,
@@ -84,12 +86,6 @@ UserChild::~UserChild() {
   ::kill(pid_, SIGKILL);
   (void)wait();
 }
-
-namespace {
-
-constexpr int kMostCapabilities = 63;
-
-}  // namespace
 
 const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t count) {
   // The C library's own forms of these calls also tell other threads, which the child does not

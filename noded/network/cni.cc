@@ -103,6 +103,59 @@ std::string complaint_of(const ProgramEnd& end) {
   return line.empty() ? fmt::format("it ended with {}", end.status) : line;
 }
 
+constexpr std::size_t kMostOutput = 1 << 20;
+
+struct Pipe {
+  Fd read, write;
+};
+
+// Both ends go with an exec; the program gets its ends by other numbers.
+Pipe make_pipe() {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+pid_t spawn(const std::string& path, const std::vector<std::string>& env, const Pipe& in,
+            const Pipe& out, const Pipe& err) {
+  posix_spawn_file_actions_t actions{};
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, in.read.get(), 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
+  posix_spawnattr_t attributes{};
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none{}, all{};
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+  std::vector<char*> variables;
+  for (const std::string& one : env) variables.push_back(const_cast<char*>(one.c_str()));
+  variables.push_back(nullptr);
+  std::array<char*, 2> argv{const_cast<char*>(path.c_str()), nullptr};
+  pid_t child = -1;
+  if (::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), variables.data()) !=
+      0)
+    child = -1;
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  return child;
+}
+
+// Takes what is there; false: that was the last.
+bool drain(const Fd& from, std::string& to) {
+  std::array<char, 16384> buffer{};
+  const ssize_t n = ::read(from.get(), buffer.data(), buffer.size());
+  if (n < 0) return errno == EINTR || errno == EAGAIN;
+  if (to.size() < kMostOutput) to.append(buffer.data(), static_cast<std::size_t>(n));
+  return n > 0;
+}
+
 }  // namespace
 
 Result<Cni> Cni::open(Options options) {
@@ -263,63 +316,6 @@ Result<void> Cni::check(const proto::AttemptKey& key, const std::string& space) 
   for (const Plugin& plugin : plugins_) TRY(run(plugin, "CHECK", key, space, said));
   return {};
 }
-
-namespace {
-
-constexpr std::size_t kMostOutput = 1 << 20;
-
-struct Pipe {
-  Fd read, write;
-};
-
-// Both ends go with an exec; the program gets its ends by other numbers.
-Pipe make_pipe() {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  return {Fd(ends[0]), Fd(ends[1])};
-}
-
-pid_t spawn(const std::string& path, const std::vector<std::string>& env, const Pipe& in,
-            const Pipe& out, const Pipe& err) {
-  posix_spawn_file_actions_t actions{};
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, in.read.get(), 0);
-  ::posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
-  ::posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
-  posix_spawnattr_t attributes{};
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none{}, all{};
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(
-      &attributes,
-      static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
-  std::vector<char*> variables;
-  for (const std::string& one : env) variables.push_back(const_cast<char*>(one.c_str()));
-  variables.push_back(nullptr);
-  std::array<char*, 2> argv{const_cast<char*>(path.c_str()), nullptr};
-  pid_t child = -1;
-  if (::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), variables.data()) !=
-      0)
-    child = -1;
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  return child;
-}
-
-// Takes what is there; false: that was the last.
-bool drain(const Fd& from, std::string& to) {
-  std::array<char, 16384> buffer{};
-  const ssize_t n = ::read(from.get(), buffer.data(), buffer.size());
-  if (n < 0) return errno == EINTR || errno == EAGAIN;
-  if (to.size() < kMostOutput) to.append(buffer.data(), static_cast<std::size_t>(n));
-  return n > 0;
-}
-
-}  // namespace
 
 ProgramEnd run_program(const std::string& path, const std::vector<std::string>& env,
                        const std::string& input, Duration patience) {

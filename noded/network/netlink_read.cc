@@ -68,6 +68,32 @@ int note_index(nl_msg* m, void* out) {
   return NL_OK;
 }
 
+constexpr std::uint32_t kNumbers = 4096;    // that a machine has for its daemons' links
+constexpr std::uint32_t kNumberTries = 64;  // numbers that are looked at for one daemon
+
+std::uint32_t first_link_number(const std::string& owner) {
+  return fnv1a(owner) % kNumbers;
+}
+
+struct Place {
+  std::optional<std::uint32_t> mine, free;
+};
+
+// The number whose link says that it is the owner's, and the first number that has no link.
+Place find_place(Netlink& machine, std::string_view prefix, const std::string& owner) {
+  Place out;
+  const std::uint32_t first = first_link_number(owner);
+  for (std::uint32_t i = 0; i < kNumberTries; ++i) {
+    const std::uint32_t number = (first + i) % kNumbers;
+    const auto alias = machine.alias_of(machine_link(prefix, number));
+    if (!alias && !out.free) out.free = number;
+    if (!alias || *alias != owner) continue;
+    out.mine = number;
+    break;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<void> Netlink::dump(nl_msg* m, int (*note)(nl_msg*, void*), void* out,
@@ -243,36 +269,6 @@ Result<void> Netlink::wait_until_up(const std::string& link) const {
   empty(::nl_socket_get_fd(events));
   return out;
 }
-
-namespace {
-
-constexpr std::uint32_t kNumbers = 4096;    // that a machine has for its daemons' links
-constexpr std::uint32_t kNumberTries = 64;  // numbers that are looked at for one daemon
-
-std::uint32_t first_link_number(const std::string& owner) {
-  return fnv1a(owner) % kNumbers;
-}
-
-struct Place {
-  std::optional<std::uint32_t> mine, free;
-};
-
-// The number whose link says that it is the owner's, and the first number that has no link.
-Place find_place(Netlink& machine, std::string_view prefix, const std::string& owner) {
-  Place out;
-  const std::uint32_t first = first_link_number(owner);
-  for (std::uint32_t i = 0; i < kNumberTries; ++i) {
-    const std::uint32_t number = (first + i) % kNumbers;
-    const auto alias = machine.alias_of(machine_link(prefix, number));
-    if (!alias && !out.free) out.free = number;
-    if (!alias || *alias != owner) continue;
-    out.mine = number;
-    break;
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string machine_link(std::string_view prefix, std::uint32_t number) {
   return fmt::format("{}{}", prefix, number);

@@ -125,6 +125,41 @@ std::string match(const NetworkRange& range) {
                      match(range.ports));
 }
 
+std::string text_of_file(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+bool of_this_machine(const NetworkRange& server) {
+  for (const char* own : {"127.0.0.0/8", "::1/128", "fe80::/10", "0.0.0.0/32", "::/128"})
+    if (parse_network_range(own)->holds(server)) return true;
+  return false;
+}
+
+// What libnftables writes is `counter NAME { packets 1 bytes 2 }` with any white space, or
+// `"NAME" counter packets 1 bytes 2`.
+std::map<std::string, std::uint64_t> counters_in(std::string_view text) {
+  std::vector<std::string_view> words;
+  constexpr std::string_view kBetween = " \t\n,{}=";
+  while (!text.empty()) {
+    const auto begin = std::min(text.find_first_not_of(kBetween), text.size());
+    text.remove_prefix(begin);
+    const auto end = std::min(text.find_first_of(kBetween), text.size());
+    if (end > 0) words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  std::map<std::string, std::uint64_t> out;
+  for (std::size_t i = 2; i + 1 < words.size(); ++i) {
+    if (words[i] != "packets") continue;
+    std::string_view name = words[i - 1] == "counter" ? words[i - 2] : words[i - 1];
+    if (name.size() > 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
+    out[std::string(name)] = std::strtoull(std::string(words[i + 1]).c_str(), nullptr, 10);
+  }
+  return out;
+}
+
 }  // namespace
 
 // The ranges that no job, and the ranges that `internet` does not reach.
@@ -283,23 +318,6 @@ std::string RuleBook::remove(const proto::AttemptKey& key) {
   return out;
 }
 
-namespace {
-
-std::string text_of_file(const char* path) {
-  std::ifstream file(path);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
-
-bool of_this_machine(const NetworkRange& server) {
-  for (const char* own : {"127.0.0.0/8", "::1/128", "fe80::/10", "0.0.0.0/32", "::/128"})
-    if (parse_network_range(own)->holds(server)) return true;
-  return false;
-}
-
-}  // namespace
-
 std::vector<NetworkRange> resolvers_of(std::string_view resolv_conf) {
   std::vector<NetworkRange> out;
   std::istringstream lines{std::string(resolv_conf)};
@@ -322,32 +340,6 @@ std::vector<NetworkRange> resolvers_here(const std::vector<std::string>& configu
   if (out.empty()) out = resolvers_of(text_of_file("/run/systemd/resolve/resolv.conf"));
   return out;
 }
-
-namespace {
-
-// What libnftables writes is `counter NAME { packets 1 bytes 2 }` with any white space, or
-// `"NAME" counter packets 1 bytes 2`.
-std::map<std::string, std::uint64_t> counters_in(std::string_view text) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view kBetween = " \t\n,{}=";
-  while (!text.empty()) {
-    const auto begin = std::min(text.find_first_not_of(kBetween), text.size());
-    text.remove_prefix(begin);
-    const auto end = std::min(text.find_first_of(kBetween), text.size());
-    if (end > 0) words.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  std::map<std::string, std::uint64_t> out;
-  for (std::size_t i = 2; i + 1 < words.size(); ++i) {
-    if (words[i] != "packets") continue;
-    std::string_view name = words[i - 1] == "counter" ? words[i - 2] : words[i - 1];
-    if (name.size() > 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
-    out[std::string(name)] = std::strtoull(std::string(words[i + 1]).c_str(), nullptr, 10);
-  }
-  return out;
-}
-
-}  // namespace
 
 void Filter::CloseContext::operator()(nft_ctx* context) const {
   ::nft_ctx_free(context);

@@ -39,6 +39,34 @@ Result<void> start_loopback() {
   return {};
 }
 
+// A read-only sysfs of this thread's network namespace, mounted nowhere.
+Result<Fd> sysfs_here() {
+  const auto failed = [] {
+    return fail(ErrorCode::unavailable,
+                fmt::format("no sysfs can be made: {}", std::strerror(errno)));
+  };
+  const Fd context(::fsopen("sysfs", FSOPEN_CLOEXEC));
+  if (!context || ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "ro", nullptr, 0) != 0 ||
+      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return failed();
+  Fd out(::fsmount(context.get(), FSMOUNT_CLOEXEC,
+                   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
+  if (!out) return failed();
+  return out;
+}
+
+// Inside the job's namespace, which the job itself cannot change: it has no capability there.
+Result<Fd> settle() {
+  ASSIGN(links, Netlink::open(Netlink::For::changes));
+  TRY(set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"));
+  ASSIGN(done, links->together([&]() -> Result<void> {
+    TRY(links->set_up(kJobEnd));
+    TRY(links->add_neighbour(kJobEnd, kGateway, kNodeMac));
+    return links->add_route(kJobEnd, Ip6{}, 0, kGateway);
+  }));
+  return sysfs_here();
+}
+
 }  // namespace
 
 Result<Fd> own_space() {
@@ -106,38 +134,6 @@ Result<void> set_sysctl(const std::string& name, std::string_view value) {
     return failed(fmt::format("{} cannot be set to {}", path, value));
   return {};
 }
-
-namespace {
-
-// A read-only sysfs of this thread's network namespace, mounted nowhere.
-Result<Fd> sysfs_here() {
-  const auto failed = [] {
-    return fail(ErrorCode::unavailable,
-                fmt::format("no sysfs can be made: {}", std::strerror(errno)));
-  };
-  const Fd context(::fsopen("sysfs", FSOPEN_CLOEXEC));
-  if (!context || ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "ro", nullptr, 0) != 0 ||
-      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
-    return failed();
-  Fd out(::fsmount(context.get(), FSMOUNT_CLOEXEC,
-                   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
-  if (!out) return failed();
-  return out;
-}
-
-// Inside the job's namespace, which the job itself cannot change: it has no capability there.
-Result<Fd> settle() {
-  ASSIGN(links, Netlink::open(Netlink::For::changes));
-  TRY(set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"));
-  ASSIGN(done, links->together([&]() -> Result<void> {
-    TRY(links->set_up(kJobEnd));
-    TRY(links->add_neighbour(kJobEnd, kGateway, kNodeMac));
-    return links->add_route(kJobEnd, Ip6{}, 0, kGateway);
-  }));
-  return sysfs_here();
-}
-
-}  // namespace
 
 Result<void> make_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0711) == 0) return {};

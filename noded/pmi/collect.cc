@@ -30,6 +30,17 @@ std::string as_bytes(std::uint32_t value) {
   return out;
 }
 
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> out(1);
+  for (const char c : list) {
+    if (c == ',')
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 void Collect::send(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
@@ -134,21 +145,6 @@ void Collect::ask(std::uint32_t node, std::uint32_t rank, Done done) {
   questions_[question] = std::move(done);
   send(node, kQuestion, question, as_bytes(rank), "");
 }
-
-namespace {
-
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> out(1);
-  for (const char c : list) {
-    if (c == ',')
-      out.emplace_back();
-    else
-      out.back() += c;
-  }
-  return out;
-}
-
-}  // namespace
 
 std::uint32_t Layout::first_rank(std::uint32_t node) const {
   std::uint32_t rank = 0;

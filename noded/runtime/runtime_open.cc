@@ -63,6 +63,15 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
+using Stage = RecoveredAttempt::Stage;
+
+constexpr Duration kPatience = seconds(10);
+
+Result<LaunchRequest> read_request(const std::string& dir) {
+  ASSIGN(bytes, read_file(dir + "/" + kLaunchFile));
+  return codec::decode<LaunchRequest>(*bytes);
+}
+
 }  // namespace
 
 Result<void> Runtime::State::prepare() {
@@ -206,19 +215,6 @@ Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
   TRY(write_whole(dir.get(), "boot_id", s.boot_id + "\n", Durability::durable));
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
-
-namespace {
-
-using Stage = RecoveredAttempt::Stage;
-
-constexpr Duration kPatience = seconds(10);
-
-Result<LaunchRequest> read_request(const std::string& dir) {
-  ASSIGN(bytes, read_file(dir + "/" + kLaunchFile));
-  return codec::decode<LaunchRequest>(*bytes);
-}
-
-}  // namespace
 
 std::vector<StepId> Runtime::State::steps_on_disk(const AttemptKey& key) const {
   std::vector<StepId> steps;

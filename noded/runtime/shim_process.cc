@@ -60,6 +60,20 @@ struct SpawnSetup {
   }
 };
 
+constexpr int kPatienceMs = 5000;
+constexpr int kMostInVain = 3;
+// Room in the template's command line for the words of a shim: "job" or "step", two numbers with a
+// dot, and the number of a step.
+constexpr std::size_t kPadding = 64;
+
+bool readable(const Fd& fd) {
+  pollfd watched{fd.get(), POLLIN, 0};
+  int n = 0;
+  while ((n = ::poll(&watched, 1, kPatienceMs)) < 0 && errno == EINTR) {
+  }
+  return n == 1;
+}
+
 }  // namespace
 
 Result<ShimProcess> start_process(const std::vector<std::string>& words, int third, int log) {
@@ -143,24 +157,6 @@ bool reap_shim(const ShimProcess& shim) {
   pollfd gone{shim.pidfd.get(), POLLIN, 0};  // an earlier noded started it: it is not our child
   return ::poll(&gone, 1, 0) == 1;
 }
-
-namespace {
-
-constexpr int kPatienceMs = 5000;
-constexpr int kMostInVain = 3;
-// Room in the template's command line for the words of a shim: "job" or "step", two numbers with a
-// dot, and the number of a step.
-constexpr std::size_t kPadding = 64;
-
-bool readable(const Fd& fd) {
-  pollfd watched{fd.get(), POLLIN, 0};
-  int n = 0;
-  while ((n = ::poll(&watched, 1, kPatienceMs)) < 0 && errno == EINTR) {
-  }
-  return n == 1;
-}
-
-}  // namespace
 
 ShimTemplate::ShimTemplate(std::string shim_path, std::string state_dir, int log)
     : shim_path_(std::move(shim_path)), state_dir_(std::move(state_dir)), log_(log) {}

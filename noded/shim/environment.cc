@@ -74,46 +74,6 @@ void add_driver_libraries(const LaunchRequest& request, std::map<std::string, st
   path += (path.empty() ? "" : ":") + std::string(kDriverLibraries);
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
-                                                       const ImageConfig& image) {
-  std::map<std::string, std::string> all{
-      {"PATH", kDefaultPath},
-      {"HOME", request.owner.home.empty() ? "/" : request.owner.home},
-      {"USER", request.owner.user},
-      {"LOGNAME", request.owner.user},
-      {"SHELL", request.owner.shell.empty() ? "/bin/sh" : request.owner.shell}};
-  for (const auto& [name, value] : request.env) all[name] = value;
-  for (const auto& entry : image.env) {
-    const auto equals = entry.find('=');
-    const auto name = entry.substr(0, equals);
-    if (equals != std::string::npos && !about_the_job(name)) all[name] = entry.substr(equals + 1);
-  }
-  add_driver_libraries(request, all);
-  all["TMPDIR"] = "/tmp";
-  std::vector<std::string> env;
-  env.reserve(all.size());
-  constexpr std::size_t kPointer = sizeof(char*) + 1;
-  std::size_t bytes = 0;
-  for (const auto& [name, value] : all) {
-    env.push_back(name + "=" + value);
-    TRY(check_text("environment variable " + name, env.back()));
-    bytes += env.back().size() + kPointer;
-  }
-  for (std::size_t i = 0; i < request.argv.size(); ++i) {
-    TRY(check_text(fmt::format("argument {}", i + 1), request.argv[i]));
-    bytes += request.argv[i].size() + kPointer;
-  }
-  if (bytes > kMostInAll)
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("arguments and environment have {} bytes, more than the kernel takes", bytes));
-  return env;
-}
-
-namespace {
-
 // The devices are those of this node, whatever the environment of srun says: that one may come from
 // another node, or from outside of the job. The program reads these variables; nothing of ours goes
 // by them.
@@ -231,6 +191,42 @@ Result<void> bind_gpus(const StepRequest& step, const std::vector<VisibleGpu>& a
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
+                                                       const ImageConfig& image) {
+  std::map<std::string, std::string> all{
+      {"PATH", kDefaultPath},
+      {"HOME", request.owner.home.empty() ? "/" : request.owner.home},
+      {"USER", request.owner.user},
+      {"LOGNAME", request.owner.user},
+      {"SHELL", request.owner.shell.empty() ? "/bin/sh" : request.owner.shell}};
+  for (const auto& [name, value] : request.env) all[name] = value;
+  for (const auto& entry : image.env) {
+    const auto equals = entry.find('=');
+    const auto name = entry.substr(0, equals);
+    if (equals != std::string::npos && !about_the_job(name)) all[name] = entry.substr(equals + 1);
+  }
+  add_driver_libraries(request, all);
+  all["TMPDIR"] = "/tmp";
+  std::vector<std::string> env;
+  env.reserve(all.size());
+  constexpr std::size_t kPointer = sizeof(char*) + 1;
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : all) {
+    env.push_back(name + "=" + value);
+    TRY(check_text("environment variable " + name, env.back()));
+    bytes += env.back().size() + kPointer;
+  }
+  for (std::size_t i = 0; i < request.argv.size(); ++i) {
+    TRY(check_text(fmt::format("argument {}", i + 1), request.argv[i]));
+    bytes += request.argv[i].size() + kPointer;
+  }
+  if (bytes > kMostInAll)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("arguments and environment have {} bytes, more than the kernel takes", bytes));
+  return env;
+}
 
 std::vector<VisibleGpu> gpus_of_step(const LaunchRequest& job, const StepRequest& step,
                                      bool alone) {

@@ -87,6 +87,16 @@ class ContainerSteps final : public StepRuntime {
   runtime::Runtime& runtime_;
 };
 
+// The address in network order, IPv4 as ::ffff:1.2.3.4; nothing if `host` is no number.
+std::optional<std::array<std::uint8_t, 16>> number_of_host(const std::string& host) {
+  std::array<std::uint8_t, 16> bytes{};
+  if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return bytes;
+  return ::inet_pton(AF_INET6, ("::ffff:" + host).c_str(), bytes.data()) == 1 ? std::optional(bytes)
+                                                                              : std::nullopt;
+}
+
+constexpr std::string_view kTcp = "tcp://";
+
 }  // namespace
 
 std::unique_ptr<StepRuntime> of_containers(runtime::Runtime& runtime) {
@@ -414,20 +424,6 @@ bool is_ticket(std::string_view text) {
   return text.size() == kTicketBytes &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
-
-namespace {
-
-// The address in network order, IPv4 as ::ffff:1.2.3.4; nothing if `host` is no number.
-std::optional<std::array<std::uint8_t, 16>> number_of_host(const std::string& host) {
-  std::array<std::uint8_t, 16> bytes{};
-  if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return bytes;
-  return ::inet_pton(AF_INET6, ("::ffff:" + host).c_str(), bytes.data()) == 1 ? std::optional(bytes)
-                                                                              : std::nullopt;
-}
-
-constexpr std::string_view kTcp = "tcp://";
-
-}  // namespace
 
 Result<void> may_dial(std::string_view address, const std::string& asker) {
   const auto parts = address.starts_with(kTcp)

@@ -15,6 +15,34 @@ namespace {
 // calls.
 constexpr std::uint64_t kStepsPerProcesses = 6;
 
+void put(Bytes& out, std::int64_t delta) {
+  auto bits = static_cast<std::uint64_t>(delta) << 1 ^ static_cast<std::uint64_t>(delta >> 63);
+  for (; bits >= 0x80; bits >>= 7) out.push_back(static_cast<char>(bits | 0x80));
+  out.push_back(static_cast<char>(bits));
+}
+
+bool take(std::string_view& data, std::int64_t& value) {
+  std::uint64_t bits = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (data.empty()) return false;
+    const auto byte = static_cast<unsigned char>(data.front());
+    data.remove_prefix(1);
+    bits |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+    if ((byte & 0x80) != 0) continue;
+    const std::int64_t delta =
+        static_cast<std::int64_t>(bits >> 1) ^ -static_cast<std::int64_t>(bits & 1);
+    return !__builtin_add_overflow(value, delta, &value);
+  }
+  return false;
+}
+
+// The numbers of a point; each is stored as the difference to the point before. busy: percent + 2,
+// or 1 if it is not known, or 0 for no samples, and then no other number follows. memory: MiB.
+// power: watts + 1, or 0.
+struct Codes {
+  std::int64_t busy = 0, memory = 0, power = 0;
+};
+
 }  // namespace
 
 GpuSampler::GpuSampler(const Nvml& nvml, const Discovery& found, Duration interval)
@@ -241,38 +269,6 @@ GpuUsage UsageSeries::stored(std::string uuid, std::string name) const {
   out.last_process = last_process_;
   return out;
 }
-
-namespace {
-
-void put(Bytes& out, std::int64_t delta) {
-  auto bits = static_cast<std::uint64_t>(delta) << 1 ^ static_cast<std::uint64_t>(delta >> 63);
-  for (; bits >= 0x80; bits >>= 7) out.push_back(static_cast<char>(bits | 0x80));
-  out.push_back(static_cast<char>(bits));
-}
-
-bool take(std::string_view& data, std::int64_t& value) {
-  std::uint64_t bits = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
-    if (data.empty()) return false;
-    const auto byte = static_cast<unsigned char>(data.front());
-    data.remove_prefix(1);
-    bits |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-    if ((byte & 0x80) != 0) continue;
-    const std::int64_t delta =
-        static_cast<std::int64_t>(bits >> 1) ^ -static_cast<std::int64_t>(bits & 1);
-    return !__builtin_add_overflow(value, delta, &value);
-  }
-  return false;
-}
-
-// The numbers of a point; each is stored as the difference to the point before. busy: percent + 2,
-// or 1 if it is not known, or 0 for no samples, and then no other number follows. memory: MiB.
-// power: watts + 1, or 0.
-struct Codes {
-  std::int64_t busy = 0, memory = 0, power = 0;
-};
-
-}  // namespace
 
 Bytes encode_points(const std::vector<std::optional<SeriesPoint>>& points) {
   Bytes out;

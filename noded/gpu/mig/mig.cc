@@ -48,6 +48,20 @@ Answer<std::string> why_busy(const Nvml& nvml, const std::vector<Nvml::MigDevice
   return std::string();
 }
 
+constexpr std::string_view kPrefix = "mig-";
+constexpr std::size_t kMostBytes = 4096;
+
+// Checks the UUID, because it comes from a driver and becomes a part of a path.
+Result<std::string> file_of(const std::string& gpu) {
+  const bool plain =
+      !gpu.empty() && gpu.size() < 100 && std::ranges::all_of(gpu, [](unsigned char c) {
+        return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+               (c >= 'A' && c <= 'Z');
+      });
+  if (!plain) return fail(ErrorCode::malformed, fmt::format("\"{}\" is no UUID of a GPU", gpu));
+  return std::string(kPrefix) + gpu;
+}
+
 }  // namespace
 
 std::vector<MigTarget> mig_targets(const Discovery& found) {
@@ -206,24 +220,6 @@ Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& sl
   }
   return {};
 }
-
-namespace {
-
-constexpr std::string_view kPrefix = "mig-";
-constexpr std::size_t kMostBytes = 4096;
-
-// Checks the UUID, because it comes from a driver and becomes a part of a path.
-Result<std::string> file_of(const std::string& gpu) {
-  const bool plain =
-      !gpu.empty() && gpu.size() < 100 && std::ranges::all_of(gpu, [](unsigned char c) {
-        return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-               (c >= 'A' && c <= 'Z');
-      });
-  if (!plain) return fail(ErrorCode::malformed, fmt::format("\"{}\" is no UUID of a GPU", gpu));
-  return std::string(kPrefix) + gpu;
-}
-
-}  // namespace
 
 Result<MigJournal> MigJournal::open(const std::string& dir) {
   TRY(runtime::make_dirs(dir, 0700));

@@ -139,6 +139,83 @@ void find_mig(const Nvml& nvml, GpuDevice& gpu, nvml::Device device, Discovery& 
         fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, to_string(slices.error())));
 }
 
+constexpr const char* kFile = "gpus.msgpack";
+constexpr std::uint32_t kUnset = 0xFFFFFFFF;
+
+// Links are stored by index of the other GPU, so they move when indexes change.
+void renumber_links(GpuDevice& gpu, const std::vector<std::uint32_t>& new_of, std::size_t count) {
+  if (gpu.nvlinks.empty()) return;
+  std::vector<std::uint32_t> links(count);
+  for (std::size_t i = 0; i < gpu.nvlinks.size(); ++i) links[new_of[i]] = gpu.nvlinks[i];
+  gpu.nvlinks = std::move(links);
+}
+
+// The one compute instance of a GPU instance; nothing if there are several of them, or none.
+const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& devices,
+                                      std::uint32_t gpu_instance) {
+  const Nvml::MigDevice* found = nullptr;
+  for (const Nvml::MigDevice& one : devices) {
+    if (one.gpu_instance != gpu_instance) continue;
+    if (found != nullptr) return nullptr;
+    found = &one;
+  }
+  return found;
+}
+
+// Does the GPU instance have a compute instance with all of its `slices` compute slices?
+Answer<bool> has_whole_instance(const Nvml& nvml, nvml::GpuInstance instance,
+                                std::uint32_t slices) {
+  ASSIGN(profiles, nvml.compute_profiles(instance));
+  for (const nvml::ComputeInstanceProfile& profile : *profiles) {
+    if (profile.slices != slices) continue;
+    ASSIGN(present, nvml.compute_instances(instance, profile.id));
+    if (!present->empty()) return true;
+  }
+  return false;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : std::string(name) + " ") {
+    const bool letter = (c >= 'a' && c <= 'z') || is_digit(c) || c == '+';
+    const bool capital = c >= 'A' && c <= 'Z';
+    if (letter || capital) {
+      word += capital ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+// Is the word up to three letters and two digits or more, with at most one letter behind: h100,
+// b200, gb200, t4, l40s, a10g, v100s? A size ("80gb"), a module ("sxm4") or a memory ("hbm3") is no
+// chip.
+bool is_chip(const std::string& word) {
+  static constexpr std::array<std::string_view, 5> kOther{"sxm", "hbm", "pcie", "nvl", "gddr"};
+  for (const std::string_view prefix : kOther)
+    if (word.starts_with(prefix)) return false;
+  std::size_t at = 0;
+  while (at < word.size() && !is_digit(word[at])) ++at;
+  const std::size_t letters = at;
+  while (at < word.size() && is_digit(word[at])) ++at;
+  return letters >= 1 && letters <= 3 && at > letters && word.size() - at <= 1;
+}
+
+// Is the word no part of what people call the model?
+bool is_noise(const std::string& word) {
+  static constexpr std::array<std::string_view, 8> kNoise{
+      "nvidia", "tesla", "quadro", "geforce", "graphics", "gpu", "device", "generation"};
+  const bool size = is_digit(word.front()) && word.ends_with("gb");
+  return size || std::ranges::find(kNoise, word) != kNoise.end();
+}
+
 }  // namespace
 
 Discovery discover(const Nvml& nvml, const Roots& roots, Instant now) {
@@ -218,21 +295,6 @@ Difference reconcile(const std::vector<MigSlice>& wanted, const std::vector<MigS
   return out;
 }
 
-namespace {
-
-constexpr const char* kFile = "gpus.msgpack";
-constexpr std::uint32_t kUnset = 0xFFFFFFFF;
-
-// Links are stored by index of the other GPU, so they move when indexes change.
-void renumber_links(GpuDevice& gpu, const std::vector<std::uint32_t>& new_of, std::size_t count) {
-  if (gpu.nvlinks.empty()) return;
-  std::vector<std::uint32_t> links(count);
-  for (std::size_t i = 0; i < gpu.nvlinks.size(); ++i) links[new_of[i]] = gpu.nvlinks[i];
-  gpu.nvlinks = std::move(links);
-}
-
-}  // namespace
-
 void keep_indexes(Discovery& found, const KnownGpus& known, Instant now) {
   auto& gpus = found.inventory.gpus;
   std::vector<std::uint32_t> new_of(gpus.size(), kUnset);
@@ -311,34 +373,6 @@ Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std
   return out;
 }
 
-namespace {
-
-// The one compute instance of a GPU instance; nothing if there are several of them, or none.
-const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& devices,
-                                      std::uint32_t gpu_instance) {
-  const Nvml::MigDevice* found = nullptr;
-  for (const Nvml::MigDevice& one : devices) {
-    if (one.gpu_instance != gpu_instance) continue;
-    if (found != nullptr) return nullptr;
-    found = &one;
-  }
-  return found;
-}
-
-// Does the GPU instance have a compute instance with all of its `slices` compute slices?
-Answer<bool> has_whole_instance(const Nvml& nvml, nvml::GpuInstance instance,
-                                std::uint32_t slices) {
-  ASSIGN(profiles, nvml.compute_profiles(instance));
-  for (const nvml::ComputeInstanceProfile& profile : *profiles) {
-    if (profile.slices != slices) continue;
-    ASSIGN(present, nvml.compute_instances(instance, profile.id));
-    if (!present->empty()) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
                                         const std::vector<MigProfile>& profiles,
                                         std::vector<std::string>& warnings) {
@@ -368,52 +402,6 @@ Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
   std::ranges::sort(out, [](auto& a, auto& b) { return a.start < b.start; });
   return out;
 }
-
-namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-std::vector<std::string> words_of(std::string_view name) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : std::string(name) + " ") {
-    const bool letter = (c >= 'a' && c <= 'z') || is_digit(c) || c == '+';
-    const bool capital = c >= 'A' && c <= 'Z';
-    if (letter || capital) {
-      word += capital ? static_cast<char>(c - 'A' + 'a') : c;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
-
-// Is the word up to three letters and two digits or more, with at most one letter behind: h100,
-// b200, gb200, t4, l40s, a10g, v100s? A size ("80gb"), a module ("sxm4") or a memory ("hbm3") is no
-// chip.
-bool is_chip(const std::string& word) {
-  static constexpr std::array<std::string_view, 5> kOther{"sxm", "hbm", "pcie", "nvl", "gddr"};
-  for (const std::string_view prefix : kOther)
-    if (word.starts_with(prefix)) return false;
-  std::size_t at = 0;
-  while (at < word.size() && !is_digit(word[at])) ++at;
-  const std::size_t letters = at;
-  while (at < word.size() && is_digit(word[at])) ++at;
-  return letters >= 1 && letters <= 3 && at > letters && word.size() - at <= 1;
-}
-
-// Is the word no part of what people call the model?
-bool is_noise(const std::string& word) {
-  static constexpr std::array<std::string_view, 8> kNoise{
-      "nvidia", "tesla", "quadro", "geforce", "graphics", "gpu", "device", "generation"};
-  const bool size = is_digit(word.front()) && word.ends_with("gb");
-  return size || std::ranges::find(kNoise, word) != kNoise.end();
-}
-
-}  // namespace
 
 std::string model_of(std::string_view name) {
   const auto words = words_of(name);

@@ -116,6 +116,54 @@ std::string pci_text(const nvml::PciInfo& info) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
 }
 
+constexpr std::uint32_t kMostProcesses = 4096;
+// Instances of one profile on one GPU; the largest number so far is 7.
+constexpr std::uint32_t kMostInstances = 64;
+
+bool is_absent(Return code) {  // this driver or this GPU lacks it
+  return code == Return::not_supported || code == Return::invalid_argument ||
+         code == Return::not_found || code == Return::function_not_found;
+}
+
+// Reads a list: asks for its length first, and again if it has grown meanwhile.
+Answer<void> add_processes(
+    const Call<Return(nvml::Device, std::uint32_t*, nvml::ProcessInfo*)>& function,
+    nvml::Device device, std::vector<nvml::ProcessInfo>& out) {
+  for (std::uint32_t room = 0;;) {
+    std::vector<nvml::ProcessInfo> list(room);
+    std::uint32_t count = room;
+    const auto done = call(function, device, &count, room > 0 ? list.data() : nullptr);
+    if (done) {
+      list.resize(std::min(count, room));
+      out.insert(out.end(), list.begin(), list.end());
+      return {};
+    }
+    if (done.error().code != Return::insufficient_size || count > kMostProcesses) return done;
+    room = std::max(count + 8, room * 2);
+  }
+}
+
+// Makes nvidia-smi's names for drivers that do not give them: the GPU's memory in GB, times the
+// eighths of it that the profile has (the rule of NVIDIA's go-nvlib).
+std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
+                    std::uint64_t total) {
+  constexpr std::uint32_t kOneSliceWithMedia = 7, kTwoSlicesWithMedia = 8;  // profile indexes
+  constexpr double kGiB = 1u << 30;
+  const bool media = index == kOneSliceWithMedia || index == kTwoSlicesWithMedia;
+  const double mine =
+      static_cast<double>(bytes_of(Mebibytes{static_cast<std::int64_t>(info.memory_mib)}).value());
+  const double eighths =
+      std::ceil(8 * mine / static_cast<double>(std::max<std::uint64_t>(1, total)));
+  const double gb = std::round(eighths / 8 * std::ceil(static_cast<double>(total) / kGiB));
+  return fmt::format("{}g.{:.0f}gb{}", info.slices, gb, media ? "+me" : "");
+}
+
+std::string plain_name(const char* text) {  // some drivers say "MIG 1g.10gb"
+  std::string_view name(text, ::strnlen(text, nvml::kNameBytes));
+  if (name.starts_with("MIG ")) name.remove_prefix(4);
+  return std::string(name);
+}
+
 }  // namespace
 
 std::string to_string(const Failure& failure) {
@@ -315,58 +363,6 @@ Answer<double> Nvml::busy(nvml::GpmSample first, nvml::GpmSample second) const {
 }
 
 using nvml::Return;
-
-namespace {
-
-constexpr std::uint32_t kMostProcesses = 4096;
-// Instances of one profile on one GPU; the largest number so far is 7.
-constexpr std::uint32_t kMostInstances = 64;
-
-bool is_absent(Return code) {  // this driver or this GPU lacks it
-  return code == Return::not_supported || code == Return::invalid_argument ||
-         code == Return::not_found || code == Return::function_not_found;
-}
-
-// Reads a list: asks for its length first, and again if it has grown meanwhile.
-Answer<void> add_processes(
-    const Call<Return(nvml::Device, std::uint32_t*, nvml::ProcessInfo*)>& function,
-    nvml::Device device, std::vector<nvml::ProcessInfo>& out) {
-  for (std::uint32_t room = 0;;) {
-    std::vector<nvml::ProcessInfo> list(room);
-    std::uint32_t count = room;
-    const auto done = call(function, device, &count, room > 0 ? list.data() : nullptr);
-    if (done) {
-      list.resize(std::min(count, room));
-      out.insert(out.end(), list.begin(), list.end());
-      return {};
-    }
-    if (done.error().code != Return::insufficient_size || count > kMostProcesses) return done;
-    room = std::max(count + 8, room * 2);
-  }
-}
-
-// Makes nvidia-smi's names for drivers that do not give them: the GPU's memory in GB, times the
-// eighths of it that the profile has (the rule of NVIDIA's go-nvlib).
-std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
-                    std::uint64_t total) {
-  constexpr std::uint32_t kOneSliceWithMedia = 7, kTwoSlicesWithMedia = 8;  // profile indexes
-  constexpr double kGiB = 1u << 30;
-  const bool media = index == kOneSliceWithMedia || index == kTwoSlicesWithMedia;
-  const double mine =
-      static_cast<double>(bytes_of(Mebibytes{static_cast<std::int64_t>(info.memory_mib)}).value());
-  const double eighths =
-      std::ceil(8 * mine / static_cast<double>(std::max<std::uint64_t>(1, total)));
-  const double gb = std::round(eighths / 8 * std::ceil(static_cast<double>(total) / kGiB));
-  return fmt::format("{}g.{:.0f}gb{}", info.slices, gb, media ? "+me" : "");
-}
-
-std::string plain_name(const char* text) {  // some drivers say "MIG 1g.10gb"
-  std::string_view name(text, ::strnlen(text, nvml::kNameBytes));
-  if (name.starts_with("MIG ")) name.remove_prefix(4);
-  return std::string(name);
-}
-
-}  // namespace
 
 Answer<std::vector<nvml::ProcessInfo>> Nvml::processes(nvml::Device device) const {
   std::vector<nvml::ProcessInfo> all;

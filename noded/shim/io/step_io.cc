@@ -43,15 +43,6 @@ class NoStepIo : public StepIo {
   void finish(const ExitRecord&) override {}
 };
 
-}  // namespace
-
-Result<std::unique_ptr<StepIo>> make_step_io(const Shim& shim, const StepRequest& request) {
-  if (request.io_address.empty()) return std::make_unique<NoStepIo>();
-  return dial_step_stream(shim.setup.node, request);
-}
-
-namespace {
-
 constexpr int kDialPatienceMs = 10'000;
 constexpr int kFlushPatienceMs = 5'000;  // for each piece of the last output
 // The limit for all of the last output: its reader is a program of the job.
@@ -302,7 +293,15 @@ class AttachedIo final : public StreamIo {
   std::uint64_t skipped_ = 0;  // bytes
 };
 
+constexpr int kLastPatienceMs = 5'000;  // waits so long at the end while no attached reader reads
+constexpr Duration kLongestEnd = minutes(1);  // waits no longer than this in all
+
 }  // namespace
+
+Result<std::unique_ptr<StepIo>> make_step_io(const Shim& shim, const StepRequest& request) {
+  if (request.io_address.empty()) return std::make_unique<NoStepIo>();
+  return dial_step_stream(shim.setup.node, request);
+}
 
 Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
                                                  const StepRequest& request) {
@@ -322,13 +321,6 @@ Result<std::unique_ptr<StepIo>> dial_attached(const std::string& node, const Ste
   return std::make_unique<AttachedIo>(std::move(*fd), std::move(*stream), node, request,
                                       attachment.may_type);
 }
-
-namespace {
-
-constexpr int kLastPatienceMs = 5'000;  // waits so long at the end while no attached reader reads
-constexpr Duration kLongestEnd = minutes(1);  // waits no longer than this in all
-
-}  // namespace
 
 void StepAudience::look_for_attachments() {
   for (const std::string& name : list_dir(dir_)) {

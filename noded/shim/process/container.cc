@@ -159,6 +159,36 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
   }
 }
 
+// Only the effective id changes, so the capabilities stay permitted: this user may make a namespace
+// also where ordinary users may not.
+bool become(std::uint32_t uid) {
+  if (::syscall(SYS_setresuid, -1, uid, -1) != 0) return false;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  if (::syscall(SYS_capget, &header, sets) != 0) return false;
+  for (auto& set : sets) set.effective = set.permitted;
+  return ::syscall(SYS_capset, &header, sets) == 0;
+}
+
+[[noreturn]] void hold_namespace(std::uint32_t uid, const Fd& up, pid_t shim) {
+  const int error = become(uid) && ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // this comes after the change of ids, which clears it
+  if (::getppid() != shim) ::_exit(1);
+  (void)!::write(up.get(), &error, sizeof error);
+  for (;;) ::pause();
+}
+
+Result<void> write_map(const std::string& path, const std::vector<IdRange>& ranges) {
+  std::string text;
+  for (const IdRange& r : ranges)
+    text += std::to_string(r.inside) + " " + std::to_string(r.outside) + " " +
+            std::to_string(r.count) + "\n";
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return fail_errno(ErrorCode::runtime_failed, path);
+  return {};
+}
+
 }  // namespace
 
 std::string runtime_complaint(const std::string& log) {
@@ -281,40 +311,6 @@ ExitStatus exit_of(const Container& container) {
   if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
   return {WEXITSTATUS(status), 0};
 }
-
-namespace {
-
-// Only the effective id changes, so the capabilities stay permitted: this user may make a namespace
-// also where ordinary users may not.
-bool become(std::uint32_t uid) {
-  if (::syscall(SYS_setresuid, -1, uid, -1) != 0) return false;
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct sets[2] = {};
-  if (::syscall(SYS_capget, &header, sets) != 0) return false;
-  for (auto& set : sets) set.effective = set.permitted;
-  return ::syscall(SYS_capset, &header, sets) == 0;
-}
-
-[[noreturn]] void hold_namespace(std::uint32_t uid, const Fd& up, pid_t shim) {
-  const int error = become(uid) && ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // this comes after the change of ids, which clears it
-  if (::getppid() != shim) ::_exit(1);
-  (void)!::write(up.get(), &error, sizeof error);
-  for (;;) ::pause();
-}
-
-Result<void> write_map(const std::string& path, const std::vector<IdRange>& ranges) {
-  std::string text;
-  for (const IdRange& r : ranges)
-    text += std::to_string(r.inside) + " " + std::to_string(r.outside) + " " +
-            std::to_string(r.count) + "\n";
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return fail_errno(ErrorCode::runtime_failed, path);
-  return {};
-}
-
-}  // namespace
 
 Result<UserNamespace> UserNamespace::make(JobId job, const std::vector<IdRange>& uids,
                                           const std::vector<IdRange>& gids) {

@@ -299,14 +299,6 @@ class DoorServer {
   std::list<std::unique_ptr<Visit>> strangers_, visitors_, over_;
 };
 
-}  // namespace
-
-int serve_door(const DoorPlan& plan) {
-  return DoorServer(plan).run();
-}
-
-namespace {
-
 #if defined(__x86_64__)
 constexpr unsigned kMachine = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
@@ -326,6 +318,10 @@ constexpr long kCalls[] = {SYS_recvfrom, SYS_sendto, SYS_epoll_pwait, SYS_epoll_
                            SYS_exit_group, SYS_exit, SYS_rt_sigreturn, SYS_restart_syscall};
 
 }  // namespace
+
+int serve_door(const DoorPlan& plan) {
+  return DoorServer(plan).run();
+}
 
 bool keep_only_calls_of_a_door() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -326,27 +326,6 @@ class OwnKernel {
   bool killed_ = false;
 };
 
-}  // namespace
-
-Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
-                            const StandardFiles& files, const std::vector<std::string>& env,
-                            ExitRecord& record, std::optional<Beginning>& began) {
-  if (runtime_of(shim).empty())
-    return fail(ErrorCode::runtime_failed, "this node does not have the sandbox " +
-                                               std::string(enum_name(shim.request.sandbox)));
-  const std::string bundle = shim.setup.mount_dir + "/bundle";
-  TRY(write_bundle(shim, bundle, root, env));
-  if (shim.request.hold && shim.request.kind == LaunchKind::batch) {
-    say_kernel_runs(shim, 0, std::nullopt);
-    if (!await_go(shim, signals))
-      return fail(ErrorCode::runtime_failed, "ended by order while held");
-  }
-  ASSIGN(pipes, StandardPipes::make(files));
-  return OwnKernel(shim, signals, files, std::move(*pipes)).run(bundle, record, began);
-}
-
-namespace {
-
 void say_running(const Shim& shim, int pid, const std::optional<Beginning>& began) {
   RunningRecord record;
   record.init_pid = pid;
@@ -375,7 +354,33 @@ int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files
   }
 }
 
+// The program that the first line names: "/bin/sh" of "#!/bin/sh -e"; "" = it names none.
+std::string interpreter_of(const std::string& script) {
+  const std::string line = script.substr(0, script.find('\n'));
+  if (!line.starts_with("#!")) return {};
+  const std::size_t from = line.find_first_not_of(" \t", 2);
+  if (from == std::string::npos) return {};
+  return line.substr(from, line.find_first_of(" \t\r", from) - from);
+}
+
 }  // namespace
+
+Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
+                            const StandardFiles& files, const std::vector<std::string>& env,
+                            ExitRecord& record, std::optional<Beginning>& began) {
+  if (runtime_of(shim).empty())
+    return fail(ErrorCode::runtime_failed, "this node does not have the sandbox " +
+                                               std::string(enum_name(shim.request.sandbox)));
+  const std::string bundle = shim.setup.mount_dir + "/bundle";
+  TRY(write_bundle(shim, bundle, root, env));
+  if (shim.request.hold && shim.request.kind == LaunchKind::batch) {
+    say_kernel_runs(shim, 0, std::nullopt);
+    if (!await_go(shim, signals))
+      return fail(ErrorCode::runtime_failed, "ended by order while held");
+  }
+  ASSIGN(pipes, StandardPipes::make(files));
+  return OwnKernel(shim, signals, files, std::move(*pipes)).run(bundle, record, began);
+}
 
 Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& files,
                              ExitRecord& record, std::optional<Beginning>& began) {
@@ -424,19 +429,6 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
       WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
   return {};
 }
-
-namespace {
-
-// The program that the first line names: "/bin/sh" of "#!/bin/sh -e"; "" = it names none.
-std::string interpreter_of(const std::string& script) {
-  const std::string line = script.substr(0, script.find('\n'));
-  if (!line.starts_with("#!")) return {};
-  const std::size_t from = line.find_first_not_of(" \t", 2);
-  if (from == std::string::npos) return {};
-  return line.substr(from, line.find_first_of(" \t\r", from) - from);
-}
-
-}  // namespace
 
 std::string script_failure(const Shim& shim, int error) {
   const std::string program =

@@ -227,6 +227,20 @@ class Fetch {
   Stopped stopped_;
 };
 
+constexpr const char* kPassed = "passed";  // beside the tree; its text says what let the image pass
+constexpr std::uint32_t kNobody = 65534;
+
+// Changes with the program's file and with its arguments.
+std::string mark_of(const std::vector<std::string>& command) {
+  struct stat st {};
+  std::string text;
+  if (::stat(command.front().c_str(), &st) == 0)
+    text = std::to_string(st.st_ino) + " " + std::to_string(st.st_size) + " " +
+           std::to_string(st.st_mtim.tv_sec) + "." + std::to_string(st.st_mtim.tv_nsec);
+  for (const std::string& word : command) text += '\0' + word;
+  return sha256_hex(text);
+}
+
 }  // namespace
 
 Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
@@ -256,24 +270,6 @@ Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals) {
   if (!image.root) return fail_errno(ErrorCode::runtime_failed, "image " + image.path);
   return {};
 }
-
-namespace {
-
-constexpr const char* kPassed = "passed";  // beside the tree; its text says what let the image pass
-constexpr std::uint32_t kNobody = 65534;
-
-// Changes with the program's file and with its arguments.
-std::string mark_of(const std::vector<std::string>& command) {
-  struct stat st {};
-  std::string text;
-  if (::stat(command.front().c_str(), &st) == 0)
-    text = std::to_string(st.st_ino) + " " + std::to_string(st.st_size) + " " +
-           std::to_string(st.st_mtim.tv_sec) + "." + std::to_string(st.st_mtim.tv_nsec);
-  for (const std::string& word : command) text += '\0' + word;
-  return sha256_hex(text);
-}
-
-}  // namespace
 
 Result<void> check_image(const Shim& shim, const std::string& name, const std::string& tree,
                          Signals& signals) {

@@ -102,6 +102,67 @@ Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::
   return {};
 }
 
+std::string text_of(const StorageMount& mount) {
+  return mount.dataset.empty() ? "the tenant's directory " + mount.path
+                               : "dataset " + mount.dataset + ", " + mount.path;
+}
+
+// The directory of the site's storage in which the mount lies; nullptr if it is in none.
+const std::string* top_of(const std::vector<std::string>& tops, const StorageMount& mount) {
+  for (const std::string& top : tops)
+    if (mount.path != top && is_below(mount.path, top)) return &top;
+  return nullptr;
+}
+
+// Opens a directory below `top`. No part of the way may be a link: tenants write there, and a link
+// would lead to where only root may go.
+Result<Fd> open_below(const std::string& top, const StorageMount& mount) {
+  const Fd base(::open(top.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!base) return fail_errno(ErrorCode::runtime_failed, top);
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const std::string rest = mount.path.substr(top.size() + 1);
+  for (int attempt = 0;; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, base.get(), rest.c_str(), &how, sizeof how);
+    if (fd >= 0) return Fd(static_cast<int>(fd));
+    if ((errno != EINTR && errno != EAGAIN) || attempt >= 100)
+      return fail_errno(ErrorCode::runtime_failed, text_of(mount));
+  }
+}
+
+struct Tree {
+  const StorageMount* mount = nullptr;
+  const std::string* top = nullptr;
+  Fd tree;
+};
+
+// A directory may lie in another one, which is mounted first.
+std::vector<const StorageMount*> outer_first(const std::vector<StorageMount>& mounts) {
+  std::vector<const StorageMount*> out;
+  for (const StorageMount& mount : mounts) out.push_back(&mount);
+  std::ranges::sort(out, [](const auto* a, const auto* b) { return a->path < b->path; });
+  return out;
+}
+
+Result<std::vector<Tree>> copies(const NodeSetup& setup, const LaunchRequest& request) {
+  std::vector<Tree> out;
+  for (const StorageMount* mount : outer_first(request.storage)) {
+    const std::string* top = top_of(setup.storage, *mount);
+    if (top == nullptr)
+      return fail(ErrorCode::runtime_failed,
+                  text_of(*mount) + ", is below none of this node's noded.storage");
+    ASSIGN(source, open_below(*top, *mount));
+    if (mount->project != 0)
+      if (auto r = limit_room(source->get(), {mount->project, mount->size, mount->files}); !r)
+        return fail(r.error().code, text_of(*mount) + ": " + r.error().message);
+    auto tree = clone_tree(*source, mount->write ? Access::read_write : Access::read_only, true);
+    if (!tree) return fail(tree.error().code, text_of(*mount) + ": " + tree.error().message);
+    out.push_back({mount, top, std::move(*tree)});
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<MountSpec> parse_mount(const std::string& text) {
@@ -175,71 +236,6 @@ Result<void> user_mounts(const LaunchRequest& request, const std::string& root) 
   for (const auto& text : request.container.mounts) TRY(mount_one(request, root_fd, text));
   return {};
 }
-
-namespace {
-
-std::string text_of(const StorageMount& mount) {
-  return mount.dataset.empty() ? "the tenant's directory " + mount.path
-                               : "dataset " + mount.dataset + ", " + mount.path;
-}
-
-// The directory of the site's storage in which the mount lies; nullptr if it is in none.
-const std::string* top_of(const std::vector<std::string>& tops, const StorageMount& mount) {
-  for (const std::string& top : tops)
-    if (mount.path != top && is_below(mount.path, top)) return &top;
-  return nullptr;
-}
-
-// Opens a directory below `top`. No part of the way may be a link: tenants write there, and a link
-// would lead to where only root may go.
-Result<Fd> open_below(const std::string& top, const StorageMount& mount) {
-  const Fd base(::open(top.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!base) return fail_errno(ErrorCode::runtime_failed, top);
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const std::string rest = mount.path.substr(top.size() + 1);
-  for (int attempt = 0;; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, base.get(), rest.c_str(), &how, sizeof how);
-    if (fd >= 0) return Fd(static_cast<int>(fd));
-    if ((errno != EINTR && errno != EAGAIN) || attempt >= 100)
-      return fail_errno(ErrorCode::runtime_failed, text_of(mount));
-  }
-}
-
-struct Tree {
-  const StorageMount* mount = nullptr;
-  const std::string* top = nullptr;
-  Fd tree;
-};
-
-// A directory may lie in another one, which is mounted first.
-std::vector<const StorageMount*> outer_first(const std::vector<StorageMount>& mounts) {
-  std::vector<const StorageMount*> out;
-  for (const StorageMount& mount : mounts) out.push_back(&mount);
-  std::ranges::sort(out, [](const auto* a, const auto* b) { return a->path < b->path; });
-  return out;
-}
-
-Result<std::vector<Tree>> copies(const NodeSetup& setup, const LaunchRequest& request) {
-  std::vector<Tree> out;
-  for (const StorageMount* mount : outer_first(request.storage)) {
-    const std::string* top = top_of(setup.storage, *mount);
-    if (top == nullptr)
-      return fail(ErrorCode::runtime_failed,
-                  text_of(*mount) + ", is below none of this node's noded.storage");
-    ASSIGN(source, open_below(*top, *mount));
-    if (mount->project != 0)
-      if (auto r = limit_room(source->get(), {mount->project, mount->size, mount->files}); !r)
-        return fail(r.error().code, text_of(*mount) + ": " + r.error().message);
-    auto tree = clone_tree(*source, mount->write ? Access::read_write : Access::read_only, true);
-    if (!tree) return fail(tree.error().code, text_of(*mount) + ": " + tree.error().message);
-    out.push_back({mount, top, std::move(*tree)});
-  }
-  return out;
-}
-
-}  // namespace
 
 Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request) {
   ASSIGN(trees, copies(setup, request));

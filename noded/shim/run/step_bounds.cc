@@ -27,6 +27,21 @@ std::string local_time() {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts)};
 }
 
+// The records and the cgroup of the job, of which those of its steps are parts.
+KeptPlaces places_of(const Shim& shim) {
+  KeptPlaces places;
+  places.whole.push_back(shim.dir);
+  places.read = {"/proc", shim.setup.state_dir};
+  const CgroupLayout& cgroups = shim.setup.cgroups;
+  const auto add = [&](const std::string& node_dir) {
+    places.whole.push_back(node_dir + "/" + job_cgroup(shim.request.key));
+    places.removable.push_back(node_dir);
+  };
+  for (const CgroupMount& mount : cgroups.mounts) add(mount.path);
+  for (const std::string& other : cgroups.others) add(other);
+  return places;
+}
+
 }  // namespace
 
 void StepBounds::begin(std::string dir) {
@@ -101,25 +116,6 @@ void StepBounds::say(StepIo& io, const std::string& what) const {
                 " ***",
             StepIo::Notice::end);
 }
-
-namespace {
-
-// The records and the cgroup of the job, of which those of its steps are parts.
-KeptPlaces places_of(const Shim& shim) {
-  KeptPlaces places;
-  places.whole.push_back(shim.dir);
-  places.read = {"/proc", shim.setup.state_dir};
-  const CgroupLayout& cgroups = shim.setup.cgroups;
-  const auto add = [&](const std::string& node_dir) {
-    places.whole.push_back(node_dir + "/" + job_cgroup(shim.request.key));
-    places.removable.push_back(node_dir);
-  };
-  for (const CgroupMount& mount : cgroups.mounts) add(mount.path);
-  for (const std::string& other : cgroups.others) add(other);
-  return places;
-}
-
-}  // namespace
 
 void keep_only_what_a_shim_needs(const Shim& shim) {
   const LaunchRequest& request = shim.request;
