@@ -1,9 +1,9 @@
 // The gate: it keeps HAProxy at the controller's table of services, looks at replicas, counts
 // requests, and tells the controller.
 //
-//   controller <-- link.h -- Gate --> haproxy.h --> HAProxy's processes
+//   controller <-- Link ---- Gate --> haproxy.h --> HAProxy's processes
 //                             ^ ^                        |
-//                 prober.h ---+ +---- log_reader.h <-----+
+//                 prober.h ---+ +---- LogReader <---------+
 //
 // What it decides is in plan/, which is pure.
 #pragma once

@@ -1,5 +1,5 @@
 // The configuration of HAProxy, as text. It has two parts: what only a reload changes (the blocks),
-// and the servers in the backends, which are changed at run time (commands.h).
+// and the servers in the backends, which are changed at run time (layout.h).
 #pragma once
 
 #include <map>

@@ -1,9 +1,7 @@
 // The state of the node core, and the functions that change it; included only by noded/core/*.cc.
 //
-//   core.cc      start, dispatch, the end of a turn
-//   link.cc      registration, stamps, heartbeats, fencing
-//   orders.cc    orders about attempts
-//   attempts.cc  events of the runtime, ending, exit reports, timers
+//   core.cc      start, dispatch, the end of a turn; registration, stamps, heartbeats, fencing
+//   attempts.cc  orders about attempts, events of the runtime, ending, exit reports, timers
 #pragma once
 
 #include <array>
@@ -166,7 +164,7 @@ struct Core::State {
 
   using Entry = std::map<AttemptKey, OneAttempt>::value_type;
 
-  // link.cc
+  // core.cc
   void link_up(Instant now);
   void link_down();
   void ask(Instant now);                        // sends NodeRegister
@@ -184,7 +182,7 @@ struct Core::State {
   [[nodiscard]] std::optional<Instant> link_wake() const;
   [[nodiscard]] bool registered() const { return link.phase == Link::Phase::registered; }
 
-  // orders.cc
+  // attempts.cc
   void order(Instant now, Order&& order);
   void launch(Instant now, proto::Launch&& launch);
   void go(Instant now, const AttemptKey& key);

@@ -5,7 +5,7 @@
 //   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's (v1: freezer, cpuacct, memory)
 //
 // Gantry writes the limits itself, before any process enters, so it tells the OCI runtime to leave
-// cgroups alone. For devices see device_filter.h.
+// cgroups alone. For devices see install_device_filter().
 #pragma once
 
 #include <cstdint>

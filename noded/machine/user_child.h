@@ -1,4 +1,4 @@
-// A child of one of root's processes that has become a user altogether (become_user.h), does one
+// A child of one of root's processes that has become a user altogether (become_user()), does one
 // piece of work, and reports over a socket. Everything that the shim does with paths that a user
 // named goes this way: opening files (noded/shim/as_user.h) and reading images (noded/image).
 //

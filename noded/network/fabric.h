@@ -12,7 +12,7 @@
 // for good; so a job can neither answer in another's name nor flood anybody with questions. There
 // is no bridge. The machine's own namespace gets no more than nodes_link.h says.
 //
-// Namespaces with their links are made in advance (ready_spaces.h), so that an attempt gets no more
+// Namespaces with their links are made in advance (space.h), so that an attempt gets no more
 // than its addresses and rules; and what ended attempts leave is removed when nobody waits for it.
 //
 // All that a Fabric makes is bound to files in its directory and outlives its process: the next

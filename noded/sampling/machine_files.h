@@ -96,7 +96,7 @@ struct WatchedJob {
 
 class JobFiles {
  public:
-  // `monitored`: its monitoring group (monitor_groups.h), which may not be there.
+  // `monitored`: its monitoring group (MonitorGroups), which may not be there.
   JobFiles(const runtime::CgroupLayout& layout, const std::string& monitored, WatchedJob job);
   [[nodiscard]] const WatchedJob& job() const { return job_; }
   // The disks on which it is held back for others' sake.

@@ -74,7 +74,7 @@ inline constexpr std::size_t kMaxWaitingStreams = 1024;
 inline constexpr std::size_t kMostPassedOn = 128;
 inline constexpr std::size_t kMostPassedOnBytes = 128u << 20;  // bytes of one job's launches
 
-// Runs steps: in containers (of_containers), or not at all (null_steps.h).
+// Runs steps: in containers (of_containers), or not at all (null_runtime.h).
 class StepRuntime {
  public:
   virtual ~StepRuntime() = default;

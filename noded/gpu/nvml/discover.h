@@ -27,7 +27,7 @@ struct Roots {
 struct Discovery {
   GpuInventory inventory;
   // Handles of inventory.gpus, by index; nullptr for a GPU that is known and does not answer
-  // (known.h).
+  // (KnownGpus).
   std::vector<nvml::Device> devices;
   std::vector<std::string> warnings;  // one sentence each
 };

@@ -3,7 +3,7 @@
 //
 // The shim enforces its size by measuring it: not every file system has quotas by directory, and a
 // disk image of that size would cost each start a mkfs. So a job may use more for a moment before
-// it is ended. Deleted files that are still open or mapped count (deleted_files.h).
+// it is ended. Deleted files that are still open or mapped count (DeletedUse).
 #pragma once
 
 #include <cstdint>

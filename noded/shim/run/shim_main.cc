@@ -5,7 +5,7 @@
 //   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
 //   gantry-shim epilog STATE_DIR JOB.ATTEMPT     in the place of a shim that was killed
 //   gantry-shim door ADDRESS PORT INSIDE         a replica's door alone: process/door.h
-//   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking: template.h
+//   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking
 //
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
 // process lives (an epilog has no lock). Everything else that it needs lies in STATE_DIR
