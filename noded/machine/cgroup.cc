@@ -50,7 +50,7 @@ Result<void> make(const std::string& path) {
   return {};
 }
 
-// In this hierarchy nothing is set for single jobs (device_filter.cc), so their processes are in the
+// In this hierarchy nothing is set for single jobs (cgroup.h), so their processes are in the
 // node's directory.
 bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
   return layout.version == 1 && layout.device_majors.empty() && mount.controllers.size() == 1 &&
