@@ -12,11 +12,12 @@
 #include <cstring>
 #include <ctime>
 
+#include "cli/session.h"
 #include "common/codec/codec.h"
-#include "gate/plan/keys.h"
-#include "gate/plan/weights.h"
+#include "gate/plan/config_text.h"
 
 namespace gantry::gate {
+
 namespace {
 
 constexpr Duration kLook = milliseconds(100);
@@ -25,31 +26,6 @@ constexpr Duration kAwaySync = seconds(1);     // while it does not answer
 constexpr Duration kProbe = milliseconds(20);  // how often it is looked which probes are due
 constexpr Duration kWeigh = seconds(1);
 constexpr unsigned kFilesOfAGate = 256;
-
-Instant monotonic_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
-}
-
-std::string read_text(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string out;
-  char piece[65536];
-  for (ssize_t n = 0; fd && (n = ::read(fd.get(), piece, sizeof piece)) > 0;)
-    out.append(piece, static_cast<std::size_t>(n));
-  return out;
-}
-
-// Writes so that readers see the old text or the new one.
-Result<void> write_text(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fdatasync(fd.get()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0)
-    return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
-  return {};
-}
 
 Result<void> make_directory(const std::string& path, unsigned mode) {
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
@@ -89,6 +65,8 @@ std::string version_id(const proto::GateSample& s) {
   return s.tenant + ":" + s.service + ":" + s.version;
 }
 
+constexpr Duration kAnswerTime = seconds(10);
+
 }  // namespace
 
 Result<std::unique_ptr<Gate>> Gate::open(const GateConfig& config, const std::string& table_file,
@@ -99,8 +77,8 @@ Result<std::unique_ptr<Gate>> Gate::open(const GateConfig& config, const std::st
 }
 
 Result<void> Gate::prepare() {
-  if (auto r = make_directory(config_.state_dir, 0711); !r) return r;
-  if (auto r = make_directory(config_.state_dir + "/keys", 0700); !r) return r;
+  TRY(make_directory(config_.state_dir, 0711));
+  TRY(make_directory(config_.state_dir + "/keys", 0700));
   const Settings settings = settings_of(config_);
   unsigned writer = ::geteuid();
   if (!settings.user.empty()) {
@@ -123,7 +101,7 @@ Result<void> Gate::prepare() {
       std::make_unique<Haproxy>(Haproxy::Options{config_.haproxy, settings, config_.stop_time},
                                 loop_, log_, [this] { reconcile(); });
   haproxy_->adopt();
-  if (const std::string kept = read_text(config_.state_dir + "/table.msgpack"); !kept.empty())
+  if (const std::string kept = text_of(config_.state_dir + "/table.msgpack"); !kept.empty())
     if (auto table = codec::decode<proto::GateTable>(kept)) {
       take_table(std::move(*table));
       adopt_health();
@@ -146,7 +124,7 @@ void Gate::line(std::string_view text) {
     sync();
     return;
   }
-  if (const auto request = read_request(text)) samples_.add(*request, monotonic_now());
+  if (const auto request = read_request(text)) samples_.add(*request, monotonic());
 }
 
 void Gate::look() {
@@ -157,7 +135,7 @@ void Gate::look() {
     for (const auto& [name, backend] : process)
       for (const auto& [server, s] : backend.servers) running_[key_of_server(server)] += s.running;
   note_taken_in();
-  const Instant now = monotonic_now();
+  const Instant now = monotonic();
   if (now >= next_weights_) weigh();
   reconcile();
   if (!haproxy_->held().empty()) ask_soon_ = true;
@@ -181,7 +159,7 @@ proto::SyncGate Gate::question() {
   out.gate = config_.name;
   out.address = config_.address;
   out.revision = has_table_ ? table_.revision : 0;
-  out.samples = samples_.take(monotonic_now(), haproxy_->seen(), haproxy_->held());
+  out.samples = samples_.take(monotonic(), haproxy_->seen(), haproxy_->held());
   for (const proto::GateSample& sample : out.samples) {
     proto::GateSample& total = totals_[version_id(sample)];
     const auto before = total;
@@ -212,7 +190,7 @@ proto::SyncGate Gate::question() {
 }
 
 void Gate::sync() {
-  const Instant now = monotonic_now();
+  const Instant now = monotonic();
   if (!link_ || !link_->is_free() || (now < next_sync_ && !(ask_soon_ && !away_))) return;
   next_sync_ = now + (away_ ? kAwaySync : kSync);
   ask_soon_ = false;
@@ -264,13 +242,13 @@ void Gate::take_table(proto::GateTable&& table) {
 }
 
 void Gate::keep_table() {
-  if (auto r = write_text(config_.state_dir + "/table.msgpack", codec::encode(table_)); !r)
+  if (auto r = write_private(config_.state_dir + "/table.msgpack", codec::encode(table_), true); !r)
     log_.error("the table is not kept", {{"why", r.error().message}});
 }
 
 // For a gate without a controller: a site that has other means, and tests.
 void Gate::read_fixed_table() {
-  std::string text = read_text(fixed_table_);
+  std::string text = text_of(fixed_table_);
   if (text == fixed_text_) return;
   fixed_text_ = text;
   auto table = codec::from_json<proto::GateTable>(text);
@@ -286,7 +264,7 @@ Result<void> Gate::write_keys() {
   for (const auto& [id, pem] : *pems) {
     if (!is_plain(id) || id.find('/') != std::string::npos) continue;
     const std::string path = config_.state_dir + "/keys/" + id + ".pem";
-    if (auto r = write_text(path, pem); !r) return r;
+    TRY(write_private(path, pem, true));
     keys.push_back({id, path});
   }
   keys_ = std::move(keys);
@@ -314,7 +292,7 @@ void Gate::probe() {
 }
 
 void Gate::probe_one(const proto::GateService& service, const proto::GateReplica& replica) {
-  const Instant now = monotonic_now();
+  const Instant now = monotonic();
   const auto ask = [&](const char* kind, const tenancy::ServiceProbe& how, ProbeCount& count,
                        auto answered) {
     if (count.asked || now < count.next) return;
@@ -328,7 +306,7 @@ void Gate::probe_one(const proto::GateService& service, const proto::GateReplica
                   const auto it = replicas_.find(key);
                   if (it == replicas_.end()) return;
                   const auto before = it->second.health;
-                  answered(it->second, how, answer, monotonic_now());
+                  answered(it->second, how, answer, monotonic());
                   changed(key, before);
                 });
   };
@@ -351,7 +329,7 @@ void Gate::changed(const proto::AttemptKey& key, proto::ReplicaHealth before) {
 }
 
 void Gate::weigh() {
-  const Instant now = monotonic_now();
+  const Instant now = monotonic();
   next_weights_ = now + kWeigh;
   for (const proto::GateService& service : table_.services) {
     if (service.route.balance != tenancy::BalancePolicy::latency) continue;
@@ -375,6 +353,56 @@ void Gate::reconcile() {
     states[key] = {replica.health, weight == weights_.end() ? kFullWeight : weight->second};
   }
   haproxy_->bring_to(lay_out(table_, states), table_.issuer, keys_);
+}
+
+Link::Link(loop::Loop& loop, OnAnswer on_answer)
+    : loop_(loop), on_answer_(std::move(on_answer)), thread_([this] { run(); }) {}
+
+Link::~Link() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Link::ask(proto::SyncGate&& question) {
+  busy_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    question_ = std::move(question);
+  }
+  wake_.notify_one();
+}
+
+void Link::run() {
+  std::optional<cli::Session> session;
+  for (;;) {
+    std::optional<proto::SyncGate> question;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return ends_ || question_; });
+      if (ends_) return;
+      question.swap(question_);
+    }
+    Result<proto::GateTable> answer = fail(ErrorCode::unavailable, "");
+    if (!session) {
+      auto opened = cli::Session::open("gantry-gate");
+      if (opened)
+        session.emplace(std::move(*opened));
+      else
+        answer = tl::unexpected(opened.error());
+    }
+    if (session) {
+      answer = session->call_once<proto::GateTable>(*question, kAnswerTime);
+      if (!answer) session.reset();
+    }
+    loop_.post([this, answer = std::move(answer)]() mutable {
+      busy_ = false;
+      on_answer_(std::move(answer));
+    });
+  }
 }
 
 }  // namespace gantry::gate

@@ -1,26 +1,58 @@
 // The gate: it keeps HAProxy at the controller's table of services, looks at replicas, counts
 // requests, and tells the controller.
 //
-//   controller <-- link.h -- Gate --> haproxy.h --> HAProxy's processes
+//   controller <-- Link ---- Gate --> haproxy.h --> HAProxy's processes
 //                             ^ ^                        |
-//                 prober.h ---+ +---- log_reader.h <-----+
+//                 prober.h ---+ +---- LogReader <---------+
 //
 // What it decides is in plan/, which is pure.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "common/log/log.h"
 #include "common/loop/loop.h"
+#include "common/proto/gate.h"
+#include "common/result.h"
 #include "config/config.h"
 #include "gate/haproxy.h"
-#include "gate/link.h"
-#include "gate/log_reader.h"
 #include "gate/plan/samples.h"
 #include "gate/prober.h"
 
 namespace gantry::gate {
+
+// The gate as a client of the controller: it sends what it has counted and gets the table of
+// services, on a thread of its own, as every question may take seconds.
+class Link {
+ public:
+  // The answer is handed over in a turn of the loop.
+  using OnAnswer = std::function<void(Result<proto::GateTable>&&)>;
+  Link(loop::Loop& loop, OnAnswer on_answer);
+  ~Link();  // waits for the question that is under way
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  [[nodiscard]] bool is_free() const { return !busy_; }
+  void ask(proto::SyncGate&& question);  // only while is_free()
+
+ private:
+  void run();
+
+  loop::Loop& loop_;
+  OnAnswer on_answer_;
+  bool busy_ = false;  // for the loop's thread
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::optional<proto::SyncGate> question_;
+  bool ends_ = false;
+  std::thread thread_;
+};
 
 class Gate {
  public:

@@ -2,17 +2,26 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <ctime>
 
+#include "common/net/socket.h"
+#include "common/time/time.h"
+
 namespace gantry::gate {
+
 namespace {
 
 constexpr Duration kTryAgain = milliseconds(10);  // until a new process answers
@@ -20,32 +29,6 @@ constexpr Duration kBetweenStarts = seconds(1);   // of two processes in the pla
 constexpr Duration kLongestPause = seconds(30);   // after starts that failed
 constexpr off_t kMostErrors = 1 << 20;            // octets of what it says to its standard error
 constexpr std::size_t kMostLeaving = 8;           // processes that were replaced
-
-Instant monotonic() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
-}
-
-Result<void> write_private(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const bool written =
-      fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::rename(fresh.c_str(), path.c_str()) == 0;
-  if (!written) return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
-  return {};
-}
-
-std::string text_of(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) return {};
-  std::string out(static_cast<std::size_t>(info.st_size), '\0');
-  const ssize_t n = ::read(fd.get(), out.data(), out.size());
-  out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-  return out;
-}
 
 std::set<std::string> backends_of(const Blocks& blocks) {
   constexpr std::string_view kHead = "backend ";
@@ -82,15 +65,52 @@ int spawn_program(const std::vector<std::string>& words, const char* errors) {
   return error == 0 ? pid : -1;
 }
 
+// The address of a unix socket.
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  if (path.size() >= sizeof at.sun_path)
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: the path is too long", path));
+  std::memcpy(at.sun_path, path.data(), path.size());
+  return at;
+}
+
+constexpr std::string_view kPrompt = "\n> ";
+constexpr std::size_t kMost = 64u << 20;  // octets of one answer
+
+constexpr std::size_t kPiece = 256u << 10;
+constexpr std::size_t kLongestLine = 4'096;
+constexpr std::size_t kMostWriters = 32;
+
 }  // namespace
+
+Instant monotonic() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
+}
+
+std::string text_of(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out;
+  char piece[65536];
+  for (ssize_t n = 0; fd && (n = ::read(fd.get(), piece, sizeof piece)) > 0;)
+    out.append(piece, static_cast<std::size_t>(n));
+  return out;
+}
+
+Result<void> write_private(const std::string& path, const std::string& text, bool durable) {
+  const std::string fresh = path + ".new";
+  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      (durable && ::fdatasync(fd.get()) != 0) || ::rename(fresh.c_str(), path.c_str()) != 0)
+    return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
+  return {};
+}
 
 Haproxy::Haproxy(Options options, loop::Loop& loop, const Logger& log,
                  std::function<void()> changed)
     : options_(std::move(options)), loop_(loop), log_(log), changed_(std::move(changed)) {}
-
-std::string Haproxy::file(const char* name) const {
-  return options_.settings.state_dir + "/" + name;
-}
 
 std::vector<Haproxy::Process*> Haproxy::all() {
   std::vector<Process*> out;
@@ -134,10 +154,10 @@ Result<void> Haproxy::write_files(const Blocks& blocks, const Layout& layout) {
   for (const std::string& name : table_names()) {
     const auto rows = layout.tables.find(name);
     const std::string text = rows == layout.tables.end() ? "" : table_text(rows->second);
-    if (auto r = write_private(table_file(options_.settings, name), text); !r) return r;
+    TRY(write_private(table_file(options_.settings, name), text, false));
   }
-  if (auto r = write_private(file("hold.lua"), kHoldProgram); !r) return r;
-  return write_private(file("haproxy.cfg"), config_text(blocks, layout));
+  TRY(write_private(file("hold.lua"), kHoldProgram, false));
+  return write_private(file("haproxy.cfg"), config_text(blocks, layout), false);
 }
 
 void Haproxy::start(Blocks&& blocks, const Layout& layout) {
@@ -254,20 +274,18 @@ void Haproxy::look() {
   if (::stat(errors.c_str(), &said) == 0 && said.st_size > kMostErrors)
     (void)!::truncate(errors.c_str(), 0);
   for (Process* process : all()) look_at(*process);
-  if (current_ && !current_->admin) {
-    // It lives, as its end would be known, and may be too busy to answer: ask on a new connection.
-    auto admin = Admin::connect(file("admin.sock"));
-    if (admin) {
+  // It lives, as its end would be known, and may be too busy to answer: ask on a new connection.
+  if (current_ && !current_->admin)
+    if (auto admin = Admin::connect(file("admin.sock"))) {
       const auto pid = admin->process();
       if (pid && *pid == current_->pid) current_->admin = std::move(*admin);
     }
-  }
   // A process that has nothing to answer ends by itself once nobody asks it any more.
   leaving_.remove_if([](Process& p) {
-    const bool idle = std::all_of(p.seen.begin(), p.seen.end(), [](const auto& backend) {
+    const bool idle = std::ranges::all_of(p.seen, [](const auto& backend) {
       return backend.second.waiting == 0 &&
-             std::all_of(backend.second.servers.begin(), backend.second.servers.end(),
-                         [](const auto& s) { return s.second.running == 0; });
+             std::ranges::all_of(backend.second.servers,
+                                 [](const auto& s) { return s.second.running == 0; });
     });
     if (idle && p.held.empty()) p.admin.reset();
     return false;
@@ -324,6 +342,99 @@ void Haproxy::stop(std::function<void()> done) {
   });
   if (!current_ && !next_ && leaving_.empty())
     loop_.post([this] { std::exchange(stopped_, {})(); });
+}
+
+Result<Admin> Admin::connect(const std::string& path) {
+  Admin admin;
+  ASSIGN(to, address_of(path));
+  admin.fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(admin.fd_.get(), reinterpret_cast<const sockaddr*>(&*to), sizeof *to) != 0)
+    return fail(ErrorCode::unavailable, fmt::format("{}: {}", path, std::strerror(errno)));
+  TRY(admin.ask("prompt"));
+  TRY(admin.ask("set timeout cli 1d"));
+  return admin;
+}
+
+Result<std::string> Admin::ask(const std::string& command) {
+  const net::Deadline deadline{milliseconds(kAnswerMs)};
+  const std::string line = command + "\n";
+  for (std::size_t at = 0; at < line.size();) {
+    ASSIGN(sent, net::write_some(fd_.get(), std::string_view(line).substr(at)));
+    at += *sent;
+    if (*sent > 0) continue;
+    TRY(net::wait_for(fd_.get(), net::Wait::write, deadline));
+  }
+  std::string said;
+  std::array<char, 64u << 10> piece;
+  while (!said.ends_with(kPrompt) && said != kPrompt.substr(1)) {
+    ASSIGN(got, net::read_some(fd_.get(), piece.data(), piece.size()));
+    said.append(piece.data(), *got);
+    if (said.size() > kMost) return fail(ErrorCode::malformed, "HAProxy's answer is too long");
+    if (*got > 0) continue;
+    TRY(net::wait_for(fd_.get(), net::Wait::read, deadline));
+  }
+  said.resize(said.size() - std::min(said.size(), kPrompt.size()));
+  while (said.ends_with('\n')) said.pop_back();
+  return said;
+}
+
+Result<int> Admin::process() {
+  ASSIGN(info, ask("show info"));
+  constexpr std::string_view kPid = "\nPid: ";
+  const std::size_t at = info->find(kPid);
+  int pid = 0;
+  if (at != std::string::npos)
+    std::from_chars(info->data() + at + kPid.size(), info->data() + info->size(), pid);
+  return pid;
+}
+
+Result<std::unique_ptr<LogReader>> LogReader::open(loop::Loop& loop, const std::string& path,
+                                                   unsigned writer, OnLine on_line) {
+  std::unique_ptr<LogReader> reader(new LogReader(loop, writer, std::move(on_line)));
+  ASSIGN(at, address_of(path));
+  ::unlink(path.c_str());
+  reader->listening_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = reader->listening_.get();
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&*at), sizeof *at) != 0 ||
+      ::chmod(path.c_str(), 0666) != 0 || ::listen(fd, 8) != 0)
+    return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
+  reader->accepting_ = loop.on_readable(fd, [raw = reader.get()] { raw->take(); });
+  return reader;
+}
+
+void LogReader::take() {
+  for (;;) {
+    Fd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                       (peer.uid == writer_ || peer.uid == 0);
+    if (!known || writers_.size() >= kMostWriters) continue;
+    Writer& writer = writers_.emplace_back();
+    writer.fd = std::move(fd);
+    writer.watch = loop_.on_readable(writer.fd.get(), [this, &writer] { read(writer); });
+  }
+}
+
+void LogReader::read(Writer& writer) {
+  static std::array<char, kPiece> piece;
+  const ssize_t n = ::recv(writer.fd.get(), piece.data(), piece.size(), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) {
+    writers_.remove_if([&](const Writer& w) { return &w == &writer; });
+    return;
+  }
+  std::string_view text(piece.data(), static_cast<std::size_t>(n));
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view part = text.substr(0, end);
+    if (writer.begun.size() + part.size() <= kLongestLine) writer.begun += part;
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+    on_line_(writer.begun);
+    writer.begun.clear();
+  }
 }
 
 }  // namespace gantry::gate

@@ -5,20 +5,76 @@
 // listening sockets from the one before; everything else is changed in all processes at run time.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/fd.h"
 #include "common/log/log.h"
 #include "common/loop/loop.h"
-#include "gate/admin.h"
-#include "gate/plan/commands.h"
+#include "common/result.h"
 #include "gate/plan/config_text.h"
-#include "gate/plan/observed.h"
+#include "gate/plan/layout.h"
 
 namespace gantry::gate {
+
+// Reads the lines that HAProxy's processes write of requests, over a unix socket: each process has
+// a connection, by which it sends them in large pieces. If the gate is away, HAProxy keeps some
+// thousand lines for it.
+class LogReader {
+ public:
+  using OnLine = std::function<void(std::string_view line)>;
+  // `writer` is the user of HAProxy: who else connects is not listened to, unless it is root.
+  static Result<std::unique_ptr<LogReader>> open(loop::Loop& loop, const std::string& path,
+                                                 unsigned writer, OnLine on_line);
+
+ private:
+  struct Writer {
+    Fd fd;
+    loop::Watch watch;
+    std::string begun;  // a line whose end has not come yet
+  };
+  LogReader(loop::Loop& loop, unsigned writer, OnLine on_line)
+      : loop_(loop), writer_(writer), on_line_(std::move(on_line)) {}
+  void take();
+  void read(Writer& writer);
+
+  loop::Loop& loop_;
+  unsigned writer_;
+  OnLine on_line_;
+  Fd listening_;
+  std::list<Writer> writers_;
+  loop::Watch accepting_;
+};
+
+Instant monotonic();
+std::string text_of(const std::string& path);  // "" = it cannot be read
+// Only the gate's user may read it. Whoever reads it sees the old text or the new one. Durable: the
+// text survives a crash of the machine.
+Result<void> write_private(const std::string& path, const std::string& text, bool durable);
+
+// A connection to the commands of one process of HAProxy (its stats socket). It stays open: a
+// process that was replaced, and still answers what it had, can be reached only by it.
+class Admin {
+ public:
+  // unavailable: nobody is there.
+  static Result<Admin> connect(const std::string& path);
+
+  // Sends one command and returns what it says. It blocks for kAnswerMs at most; after an error the
+  // connection is of no use any more.
+  Result<std::string> ask(const std::string& command);
+
+  // The process at the other end; 0 = it is not known.
+  Result<int> process();
+
+ private:
+  Fd fd_;
+};
+
+inline constexpr int kAnswerMs = 2'000;
 
 class Haproxy {
  public:
@@ -65,7 +121,9 @@ class Haproxy {
   bool tell(Process& process, const std::vector<std::string>& commands);
   void look_at(Process& process);
   [[nodiscard]] std::string why_it_ended() const;
-  [[nodiscard]] std::string file(const char* name) const;
+  [[nodiscard]] std::string file(const char* name) const {
+    return options_.settings.state_dir + "/" + name;
+  }
   [[nodiscard]] std::vector<Process*> all();
 
   Options options_;

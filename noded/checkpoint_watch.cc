@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <set>
 
-#include "noded/machine/become_user.h"
+#include "noded/machine/user_child.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
@@ -53,10 +53,6 @@ void CheckpointWatch::watch(const proto::AttemptKey& key, const Owner& owner,
   if (path.empty() || path[0] != '/') return;
   if (::geteuid() != 0 && ::geteuid() != owner.uid.value()) return;
   watched_[key] = {owner, path, std::move(view), std::nullopt};
-}
-
-void CheckpointWatch::drop(const proto::AttemptKey& key) {
-  watched_.erase(key);
 }
 
 std::vector<proto::AttemptCheckpoint> CheckpointWatch::newest(Instant now) const {

@@ -33,7 +33,7 @@ class CheckpointWatch {
   // Below the site's storage only what `view` shows is looked at.
   void watch(const proto::AttemptKey& key, const Owner& owner, const std::string& path,
              runtime::StorageView view);
-  void drop(const proto::AttemptKey& key);
+  void drop(const proto::AttemptKey& key) { watched_.erase(key); }
   // The checkpoints that have been written, and when, by the clock whose present time is `now`.
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> newest(Instant now) const;
 

@@ -1,8 +1,18 @@
 #include "noded/daemon.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/codec/codec.h"
+#include "common/codec/define.h"
+#include "common/fields.h"
 #include "common/overloaded.h"
+#include "common/proto/message_table.h"
 #include "noded/machine/discover.h"
-#include "noded/wire.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
 
@@ -53,14 +63,6 @@ void Daemon::watch_link() {
     users_->link_is_lost();
     return true;
   });
-}
-
-void Daemon::stop() {
-  leave({});
-}
-
-void Daemon::make_way() {
-  leave({.makes_way = true});
 }
 
 void Daemon::leave(Stop how) {
@@ -190,10 +192,6 @@ void Daemon::send(Report&& report) {
                {{"why", sent.error().message}});
 }
 
-void Daemon::gpus_changed(const GpuInventory& now) {
-  events_.emplace_back(GpusChanged{now});
-}
-
 template <class Relayed>
 bool Daemon::pass_on(const Relayed& relayed) {
   if (!core_ || !core_->registered() || stopping_) return false;
@@ -228,6 +226,161 @@ void Daemon::fail_with(Error error) {
   log_.error("cannot keep what must not be forgotten; stopping, jobs run on",
              {{"why", failure_->message}});
   loop_.stop();
+}
+
+namespace {
+
+constexpr const char* kMemoryFile = "memory.msgpack";
+constexpr const char* kDaemonLock = "noded.lock";
+
+struct MemoryRecord {
+  Epoch epoch{};
+  std::optional<Duration> fence_after;
+  JobId highest_job{};
+  GANTRY_FIELDS(FIELD(1, epoch), FIELD(2, fence_after), FIELD(3, highest_job))
+};
+
+Result<Memory> read_memory(const std::string& dir) {
+  Memory memory;
+  const std::string path = dir + "/" + kMemoryFile;
+  if (::access(path.c_str(), F_OK) != 0) return memory;  // there is no file at the first start
+  ASSIGN(bytes, runtime::read_file(path));
+  const auto record = codec::decode<MemoryRecord>(*bytes);
+  if (!record)
+    return fail(ErrorCode::malformed, fmt::format("{}: {}", path, record.error().message));
+  memory.epoch = record->epoch;
+  memory.fence_after = record->fence_after;
+  memory.highest_job = record->highest_job;
+  if (const auto text = runtime::read_file(dir + "/" + runtime::kContactFile))
+    if (const auto contact = runtime::parse_contact(*text)) memory.last_contact = contact->at;
+  return memory;
+}
+
+}  // namespace
+
+Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
+  TRY(runtime::make_dirs(state_dir, 0711));
+  MemoryFile file;
+  file.path_ = state_dir;
+  file.directory_ = Fd(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.directory_) return runtime::fail_errno(ErrorCode::io_error, state_dir);
+  file.lock_ = Fd(::openat(file.directory_.get(), kDaemonLock, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.lock_) return runtime::fail_errno(ErrorCode::io_error, state_dir + "/" + kDaemonLock);
+  if (::flock(file.lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("another gantry-noded uses the state directory {}", state_dir));
+  ASSIGN(memory, read_memory(state_dir));
+  file.memory_ = *memory;
+  file.drop_contact();
+  return file;
+}
+
+Result<void> MemoryFile::remember(const RememberEpoch& what) {
+  memory_.epoch = what.epoch;
+  memory_.fence_after = what.fence_after;
+  auto kept = write();
+  if (kept) drop_contact();
+  return kept;
+}
+
+Result<void> MemoryFile::remember(const RememberJob& what) {
+  memory_.highest_job = what.highest;
+  return write();
+}
+
+Result<void> MemoryFile::write() {
+  return runtime::write_whole(
+      directory_.get(), kMemoryFile,
+      codec::encode(MemoryRecord{memory_.epoch, memory_.fence_after, memory_.highest_job}),
+      runtime::Durability::durable);
+}
+
+Result<void> MemoryFile::remember(const RememberContact& what, Instant now) {
+  memory_.last_contact = what.at;
+  const runtime::Contact contact{what.at, runtime::since_boot() - (now - what.at),
+                                 memory_.fence_after.value_or(Duration{})};
+  return runtime::write_whole(directory_.get(), runtime::kContactFile,
+                              runtime::contact_text(contact), runtime::Durability::none);
+}
+
+// Removes the contact file if there is no fencing, so that no shim counts the silence.
+namespace {
+
+template <class T>
+Result<FromWire> decode_as(std::string_view body) {
+  ASSIGN(message, codec::decode<T>(body));
+  if constexpr (std::is_constructible_v<Order, T>)
+    return FromWire(std::in_place_type<Order>, std::move(*message));
+  else
+    return FromWire(std::in_place_type<T>, std::move(*message));
+}
+
+struct Row {
+  proto::MessageType type;
+  Result<FromWire> (*decode)(std::string_view body);
+};
+
+template <class... Ts>
+constexpr std::array<Row, sizeof...(Ts)> rows() {
+  return {Row{proto::number_of<Ts>, decode_as<Ts>}...};
+}
+
+constexpr auto kOrders =
+    rows<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch, proto::Go,
+         proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
+         proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt,
+         proto::IdentityTokens, proto::LimitStep, proto::RelayReply, proto::RereadConfig>();
+constexpr Row kRefusal{proto::number_of<proto::ErrorReply>, decode_as<proto::ErrorReply>};
+
+// True if kOrders has exactly the messages that the table of messages calls orders.
+constexpr bool complete() {
+  std::size_t orders = 0;
+  for (const proto::MessageRow& m : proto::kMessages) {
+    if (m.kind != proto::MessageKind::order) continue;
+    ++orders;
+    if (std::ranges::count(kOrders, m.type, &Row::type) != 1) return false;
+  }
+  return orders == kOrders.size();
+}
+static_assert(complete());
+
+template <class T>
+ToWire encode(const T& message) {
+  return {net::HeaderBytes(
+              {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<T>), 0}),
+          codec::encode(message)};
+}
+
+}  // namespace
+
+Result<FromWire> decode_order(std::string_view header, std::string_view body) {
+  ASSIGN(head, net::decode_header(header));
+  if (head->protocol < proto::kOldestProtocol || head->protocol > proto::kProtocolVersion)
+    return fail(ErrorCode::version_mismatch,
+                fmt::format("the controller speaks protocol {}, this node {}", head->protocol,
+                            proto::kProtocolVersion));
+  const auto type = static_cast<proto::MessageType>(head->type);
+  if (type == kRefusal.type) return kRefusal.decode(body);
+  const auto row = std::ranges::find(kOrders, type, &Row::type);
+  if (row == kOrders.end())
+    return fail(ErrorCode::unsupported,
+                fmt::format("message {} is no order to a node", head->type));
+  return row->decode(body);
+}
+
+ToWire encode_report(const Report& report) {
+  return std::visit([](const auto& message) { return encode(message); }, report);
+}
+
+ToWire encode_relay(const proto::NodeRelay& relay) {
+  return encode(relay);
+}
+
+ToWire encode_relay(const proto::UserRelay& relay) {
+  return encode(relay);
+}
+ToWire encode_relay(const proto::UsersGone& gone) {
+  return encode(gone);
 }
 
 }  // namespace gantry::node

@@ -11,18 +11,59 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 
 #include "common/log/log.h"
 #include "common/loop/clock.h"
 #include "common/loop/loop.h"
 #include "common/net/dealer.h"
+#include "common/net/header.h"
+#include "common/proto/control.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/session.h"
+#include "common/result.h"
+#include "noded/core/core.h"
 #include "noded/log_reader.h"
-#include "noded/memory_file.h"
+#include "noded/machine/files.h"
 #include "noded/net/job_sockets.h"
 #include "noded/net/user_socket.h"
+#include "noded/runtime/job_dir.h"
 #include "noded/seam.h"
 
 namespace gantry::node {
+
+// Keeps what a node daemon must remember over a restart, besides its attempts: the newest
+// controller and the highest job id that it was told, and under fencing when that controller was
+// last known to hear it. The files are in the state directory:
+//
+//   memory.msgpack   Memory without the contact; durable through a power cut
+//   contact          under fencing, for the shims as well (noded/runtime/job_dir.h); outlives the
+//                    daemon, not the machine
+//
+// A MemoryFile holds the lock of the state directory for as long as it exists, so each directory
+// has only one daemon.
+class MemoryFile {
+ public:
+  // Makes the directory. wrong_state: another daemon uses it.
+  static Result<MemoryFile> open(const std::string& state_dir);
+
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  Result<void> remember(const RememberEpoch& what);
+  Result<void> remember(const RememberJob& what);
+  Result<void> remember(const RememberContact& what, Instant now);
+
+ private:
+  MemoryFile() = default;
+  Result<void> write();
+  void drop_contact() {
+    if (!memory_.fence_after) ::unlinkat(directory_.get(), runtime::kContactFile, 0);
+  }
+  Fd directory_;
+  Fd lock_;
+  std::string path_;
+  Memory memory_;
+};
 
 class Daemon {
  public:
@@ -46,11 +87,11 @@ class Daemon {
   // `users` is null unless this is a login node.
   void start(JobSockets& sockets, UserSocket* users);
   // Says goodbye to the controller and then stops the loop. Jobs run on.
-  void stop();
+  void stop() { leave({}); }
   // The same without a goodbye, for a daemon that follows at once: to the controller the node stays
   // as it is until that one registers.
-  void make_way();
-  void gpus_changed(const GpuInventory& now);
+  void make_way() { leave({.makes_way = true}); }
+  void gpus_changed(const GpuInventory& now) { events_.emplace_back(GpusChanged{now}); }
   // Takes an event that an action brings between two turns.
   void take(Input&& event) { events_.push_back(std::move(event)); }
   // Returns false if there is no session with the controller now.
@@ -100,5 +141,22 @@ class Daemon {
   LogLimit bad_message_, full_queue_;
   loop::Watch timer_, queue_, turn_, poll_, farewell_, link_;
 };
+
+// The node's side of the wire: turns bytes into orders, and reports into bytes, by the numbers of
+// messages.def. Only messages that the table calls orders can be decoded here, and ErrorReply.
+
+using FromWire = std::variant<Order, proto::RelayReply, proto::ErrorReply, proto::RereadConfig>;
+
+// malformed, unsupported, or version_mismatch.
+Result<FromWire> decode_order(std::string_view header, std::string_view body);
+
+struct ToWire {
+  net::HeaderBytes header;
+  Bytes body;
+};
+ToWire encode_report(const Report& report);
+ToWire encode_relay(const proto::NodeRelay& relay);
+ToWire encode_relay(const proto::UserRelay& relay);
+ToWire encode_relay(const proto::UsersGone& gone);
 
 }  // namespace gantry::node

@@ -15,9 +15,9 @@
 #include <mutex>
 
 #include "common/proto/meeting_point.h"
-#include "noded/network/resolvers.h"
+#include "noded/network/rules.h"
 #include "noded/network/space.h"
-#include "noded/network/trial.h"
+#include "noded/network/wireguard.h"
 #include "noded/network_orders.h"
 
 namespace gantry::node {
@@ -34,10 +34,6 @@ std::string job_address(const network::Blocks& blocks, const proto::NetworkPart&
 }
 
 }  // namespace
-
-std::string JobNetworks::address_of(const proto::NetworkPart& part) const {
-  return job_address(blocks_, part);
-}
 
 Result<std::string> try_job_networks(const JobNetworks::Options& options,
                                      const std::string& directory, const std::string& address) {
@@ -84,8 +80,7 @@ struct JobNetworks::Work {
                   fmt::format("{} has the number {} now, and jobs run here under {}", own.node,
                               own.number, number));
     fabric.reset();
-    if (earlier.empty())
-      if (auto r = network::Fabric::remove(options.directory); !r) return r;
+    if (earlier.empty()) TRY(network::Fabric::remove(options.directory));
     if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
       return fail(ErrorCode::unavailable,
                   fmt::format("{} cannot be made: {}", options.directory, std::strerror(errno)));
@@ -142,7 +137,7 @@ struct JobNetworks::Work {
       told([done, kept] { done(std::move(*kept)); });
     };
     // Another number needs another fabric, which is opened when nothing runs in this one.
-    if (fabric && std::any_of(now.starts.begin(), now.starts.end(), [&](const Start& start) {
+    if (fabric && std::ranges::any_of(now.starts, [&](const Start& start) {
           return start.network.own.number != number;
         })) {
       fabric->turn(now.ends, {}, [&](const proto::AttemptKey& key, const Result<void>& done) {
@@ -306,6 +301,10 @@ JobNetworks::JobNetworks(Options options, loop::Loop& loop, const Logger& log)
       work_(std::make_shared<Work>(std::move(options), log)),
       outlet_(std::make_shared<gpu::Outlet>(loop)),
       removals_(std::make_shared<gpu::DriverThread>()) {}
+
+std::string JobNetworks::address_of(const proto::NetworkPart& part) const {
+  return job_address(blocks_, part);
+}
 
 JobNetworks::~JobNetworks() {
   outlet_->shut();

@@ -43,7 +43,7 @@ JobSecrets::JobSecrets(loop::Loop& loop, std::string state_dir,
     : loop_(loop), state_dir_(std::move(state_dir)), due_(std::move(due)), log_(log) {}
 
 Result<void> JobSecrets::begin(proto::Launch& launch, runtime::LaunchRequest& request) {
-  if (auto r = keep_store_keys(launch, request); !r) return r;
+  TRY(keep_store_keys(launch, request));
   if (launch.secrets.empty() && launch.identity.empty()) return {};
   std::vector<runtime::SecretText> files;
   for (const proto::SecretFile& one : launch.secrets) files.push_back({one.file, one.content});
@@ -61,8 +61,8 @@ Result<void> JobSecrets::begin(proto::Launch& launch, runtime::LaunchRequest& re
 
 Result<void> JobSecrets::keep_store_keys(proto::Launch& launch,
                                          const runtime::LaunchRequest& request) {
-  const auto keys = std::find_if(launch.secrets.begin(), launch.secrets.end(),
-                                 [](const auto& one) { return one.file == proto::kStoreKeys; });
+  const auto keys = std::ranges::find_if(
+      launch.secrets, [](const auto& one) { return one.file == proto::kStoreKeys; });
   if (keys == launch.secrets.end()) return {};
   const auto kept = runtime::write_store_keys(state_dir_, launch.key, keys->content);
   wipe(keys->content);
@@ -103,8 +103,7 @@ void JobSecrets::sweep() {
 }
 
 void JobSecrets::set_timer() {
-  const bool any =
-      std::any_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.has_tokens; });
+  const bool any = std::ranges::any_of(held_, [](const auto& h) { return h.second.has_tokens; });
   if (any == looks_) return;
   looks_ = any;
   timer_ = any ? loop_.every(kLookEach, [this] { look(); }) : loop::Watch{};

@@ -15,9 +15,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "noded/machine/become_user.h"
-#include "noded/machine/pseudo_files.h"
 #include "noded/machine/storage_view.h"
+#include "noded/machine/user_child.h"
 
 namespace gantry::node {
 
@@ -102,9 +101,8 @@ void LogReader::read(const proto::FetchLog& fetch) {
     answer(fetch.ticket, {}, fmt::format("node {}: {}: {}", node_, fetch.path, why));
   };
   if (reads_.size() >= kMaxReads) return refuse("too many files are being read, try again");
-  const auto own = std::count_if(reads_.begin(), reads_.end(), [&](const auto& one) {
-    return one.second.fetch.owner.uid == fetch.owner.uid;
-  });
+  const auto own = std::ranges::count_if(
+      reads_, [&](const auto& one) { return one.second.fetch.owner.uid == fetch.owner.uid; });
   if (own >= static_cast<std::ptrdiff_t>(kMaxReadsOfUser))
     return refuse("this user has " + std::to_string(own) + " files being read, try again");
   if (fetch.path.empty() || fetch.path[0] != '/') return refuse("not an absolute path");

@@ -15,16 +15,13 @@
 #include "common/proto/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
-#include "noded/enrollment.h"
 #include "noded/exporter.h"
-#include "noded/facts.h"
-#include "noded/images.h"
 #include "noded/neighbour_watch.h"
 #include "noded/network_orders.h"
-#include "noded/null_steps.h"
+#include "noded/null_runtime.h"
+#include "noded/options.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
-#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {
@@ -287,8 +284,7 @@ std::unique_ptr<UserSocket> open_user_socket(const Start& start, loop::Loop& loo
                                              UserSocket::Hooks hooks) {
   const Config& config = start.settings.config;
   const auto& named = config.controller.login_nodes;
-  if (std::find(named.begin(), named.end(), start.settings.node.name) == named.end())
-    return nullptr;
+  if (std::ranges::find(named, start.settings.node.name) == named.end()) return nullptr;
   auto socket =
       std::make_unique<UserSocket>(loop, log,
                                    UserSocket::Options{net::to_z85(start.link.server_key),

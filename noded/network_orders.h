@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/proto/job_network.h"
+#include "config/config.h"
 #include "noded/job_networks.h"
 #include "noded/network/fabric.h"
 #include "noded/options.h"
@@ -28,5 +29,11 @@ std::vector<NetworkRange> addresses_of(const std::vector<std::string>& machines)
 // The error says which other node's address is not known, or that it has another transport.
 Result<network::JobNetwork> job_of(const proto::AttemptKey& key, const proto::JobNetwork& given,
                                    network::Transport transport);
+
+// Removes what interrupted fetches have left, and images over the cache's size.
+void tidy_images(const NodedConfig& config);
+
+// Makes one line for each image, for gantry-noded --images; only root can read the cache.
+std::string image_table(const NodedConfig& config);
 
 }  // namespace gantry::node

@@ -2,6 +2,9 @@
 
 #include <csignal>
 
+#include "common/codec/codec.h"
+#include "common/proto/step_io.h"
+
 namespace gantry::node {
 
 namespace {
@@ -53,6 +56,46 @@ void NullRuntime::act(Instant now, Action&& action, std::vector<Input>& events) 
   } else if (auto* kill = std::get_if<Kill>(&action)) {
     end(kill->key, SIGKILL);
   }
+}
+
+namespace {
+
+constexpr Duration kPatience = seconds(2);  // to connect and to write, a few kilobytes each time
+
+}  // namespace
+
+Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
+  ASSIGN(socket, net::connect_to(request.io_address, net::Deadline(kPatience)));
+  auto crypt =
+      net::SecureStream::create(net::StreamRole::dialler, request.io_key, request.io_ticket);
+  if (!crypt) return tl::unexpected(crypt.error());
+  const auto say = [&](proto::StepFrame frame) { (void)crypt->send(codec::encode(frame)); };
+  const auto tasks = static_cast<std::uint32_t>(request.task_env.size());
+  say({proto::StepHello{request.node, request.first_rank, tasks}});
+  for (std::uint32_t task = 0; task < tasks; ++task)
+    say({proto::TaskExit{request.rank(task), {}, ""}});
+  say({proto::StepNodeDone{}});
+  crypt->finish();
+  const std::uint64_t id = next_id_++;
+  streams_[id] = std::unique_ptr<Stream>(new Stream{std::move(*socket), std::move(*crypt), {}});
+  streams_[id]->readable =
+      loop_.on_readable(streams_[id]->socket.fd(), [this, id] { on_readable(id); });
+  return net::write_all(streams_[id]->socket.fd(), streams_[id]->crypt, kPatience);
+}
+
+// This end can send frames once the hello of the other end has come. When the other end closes, or
+// an error comes, the stream is closed here too.
+void NullSteps::on_readable(std::uint64_t id) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  Stream& stream = *it->second;
+  char buffer[16 * 1024];
+  const auto n = net::read_some(stream.socket.fd(), buffer, sizeof buffer);
+  const bool open = n && stream.crypt.feed({buffer, *n}) &&
+                    net::write_all(stream.socket.fd(), stream.crypt, kPatience);
+  if (open) return;
+  stream.readable.cancel();
+  loop_.post([this, id] { streams_.erase(id); });
 }
 
 }  // namespace gantry::node

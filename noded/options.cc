@@ -1,9 +1,22 @@
 #include "noded/options.h"
 
-#include <numeric>
+#include <fmt/core.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+
+#include "common/codec/codec.h"
+#include "common/net/client.h"
+#include "common/net/header.h"
+#include "common/proto/messages.h"
+#include "common/proto/session.h"
 #include "common/text/text.h"
-#include "noded/machine/numa.h"
+#include "common/version.h"
+#include "config/gres.h"
+#include "noded/machine/files.h"
 
 namespace gantry::node {
 
@@ -87,7 +100,7 @@ Result<std::uint16_t> port_of(const std::string& listen, std::string& host) {
 Result<std::vector<std::uint16_t>> wanted_cpus(const Options& options, const NodeConfig& node) {
   if (options.cpus) {
     auto cpus = runtime::parse_cpu_list(*options.cpus);
-    std::sort(cpus.begin(), cpus.end());
+    std::ranges::sort(cpus);
     cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
     if (cpus.empty())
       return fail(ErrorCode::usage,
@@ -127,8 +140,8 @@ Result<Options> parse_options(const std::vector<std::string>& args) {
       value = name.substr(eq + 1);
       name.resize(eq);
     }
-    const auto row = std::find_if(kOptions.begin(), kOptions.end(),
-                                  [&](const OptionRow& r) { return r.name == name; });
+    const auto row =
+        std::ranges::find_if(kOptions, [&](const OptionRow& r) { return r.name == name; });
     if (row == kOptions.end())
       return fail(ErrorCode::usage,
                   fmt::format("unknown option \"{}\"; --help lists them", args[i]));
@@ -146,8 +159,8 @@ Result<Options> parse_options(const std::vector<std::string>& args) {
 
 Result<NodeSettings> settle(const Options& options, Config config) {
   NodeSettings out;
-  const auto it = std::find_if(config.nodes.begin(), config.nodes.end(),
-                               [&](const NodeConfig& n) { return n.name == options.node; });
+  const auto it = std::ranges::find_if(config.nodes,
+                                       [&](const NodeConfig& n) { return n.name == options.node; });
   if (it == config.nodes.end())
     return fail(ErrorCode::not_found,
                 fmt::format("{} has no node \"{}\"; name one of its nodes with --name", config.path,
@@ -166,12 +179,119 @@ Result<NodeSettings> settle(const Options& options, Config config) {
   out.cpus = std::move(*cpus);
   out.share_cpus = options.share_cpus;
   const auto& runtimes = noded.runtimes;
-  out.runs_nothing = std::find(runtimes.begin(), runtimes.end(), "none") != runtimes.end();
+  out.runs_nothing = std::ranges::find(runtimes, "none") != runtimes.end();
   if (out.runs_nothing && runtimes.size() > 1)
     return fail(ErrorCode::invalid_argument,
                 "noded.runtimes: \"none\" runs no job at all, so it stands alone or not at all");
   out.config = std::move(config);
   return out;
+}
+
+namespace {
+
+// What this release keeps of what jobs are promised.
+constexpr std::uint32_t kAbilities = bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) |
+                                     bit_of(NodeAbility::staging) | bit_of(NodeAbility::doors);
+
+std::string step_address(const NodeSettings& settings, const runtime::NodeFacts& machine) {
+  if (!settings.node.address.empty()) return settings.node.address;
+  const auto& noded = settings.config.noded;
+  const bool anywhere = noded.listen_host == "0.0.0.0" || noded.listen_host == "::";
+  return fmt::format("{}:{}", anywhere ? machine.hostname : noded.listen_host, noded.listen_port);
+}
+
+}  // namespace
+
+FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& machine) {
+  FactsReport out;
+  proto::NodeRegister& facts = out.facts;
+  facts.abilities = kAbilities;
+  facts.node = settings.node.name;
+  facts.protocol = proto::kProtocolVersion;
+  facts.version = kVersion;
+  facts.boot_id = machine.boot_id;
+  facts.address = step_address(settings, machine);
+  facts.sockets = machine.sockets;
+  facts.cores_per_socket = machine.cores_per_socket;
+  facts.threads_per_core = machine.threads_per_core;
+  facts.memory = settings.node.memory;
+  facts.scratch = settings.node.scratch;
+  facts.cpus = settings.cpus;
+  for (const DeclaredGres& g : declared_gres(settings.node))
+    facts.gres.push_back({g.name, g.count});
+  // A node that runs nothing needs no resources of the machine.
+  if (settings.runs_nothing) return out;
+
+  if (!settings.share_cpus)
+    std::erase_if(facts.cpus, [&](std::uint16_t id) {
+      return std::ranges::none_of(machine.cpus,
+                                  [&](const runtime::CpuFact& c) { return c.id == id; });
+    });
+  if (facts.cpus.size() < settings.cpus.size())
+    out.warnings.push_back(fmt::format("{} CPUs are declared, {} of them exist here",
+                                       settings.cpus.size(), facts.cpus.size()));
+  if (facts.memory > machine.memory) {
+    out.warnings.push_back(fmt::format("{} of memory is declared, {} exists",
+                                       format_memory_rounded(facts.memory),
+                                       format_memory_rounded(machine.memory)));
+    facts.memory = machine.memory;
+  }
+  if (facts.scratch > machine.scratch_free) {
+    out.warnings.push_back(fmt::format("{} of scratch space is declared, {} is free",
+                                       format_memory_rounded(facts.scratch),
+                                       format_memory_rounded(machine.scratch_free)));
+    facts.scratch = machine.scratch_free;
+  }
+  return out;
+}
+
+namespace {
+
+constexpr Duration kAnswerTime = seconds(10);
+
+template <class T>
+constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
+
+// The error unavailable means that nobody answered.
+Result<void> show(const net::ClientOptions& options, const proto::UseEnrollToken& message) {
+  auto client = net::Client::connect(options);
+  if (!client) return fail(ErrorCode::unavailable, client.error().message);
+  const net::HeaderBytes header({proto::kProtocolVersion, number<proto::UseEnrollToken>, 1});
+  if (auto sent = client->send(header.view(), codec::encode(message), kAnswerTime); !sent)
+    return fail(ErrorCode::unavailable, sent.error().message);
+  const auto frames = client->receive(kAnswerTime);
+  if (!frames) return fail(ErrorCode::unavailable, frames.error().message);
+  ASSIGN(head, frames->size() == net::kFrames
+                   ? net::decode_header((*frames)[0])
+                   : fail(ErrorCode::malformed, "the controller's answer has no header"));
+  if (head->type == number<proto::Ok>) return {};
+  const auto refused = codec::decode<proto::ErrorReply>((*frames)[1]);
+  return fail(ErrorCode::unauthenticated,
+              refused ? refused->message : "the controller's answer cannot be read");
+}
+
+}  // namespace
+
+Result<void> enroll_once(const std::string& token_file, const std::string& key_file,
+                         const std::string& node, const std::string& endpoint,
+                         const net::PublicKey& server) {
+  if (::access(token_file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
+  ASSIGN(text, runtime::read_file(token_file));
+  if (::access(key_file.c_str(), F_OK) != 0)
+    TRY(net::save_key_pair(key_file, net::generate_key_pair()));
+  ASSIGN(keys, net::load_key_pair(key_file));
+  net::ClientOptions options;
+  options.address = endpoint;
+  options.server_key = server;
+  options.keys = *keys;
+  const proto::UseEnrollToken message{node, text->substr(0, text->find_first_of(" \t\r\n"))};
+  const auto done = show(options, message);
+  if (!done)
+    return fail(done.error().code, fmt::format("{}: {}", token_file, done.error().message));
+  if (::unlink(token_file.c_str()) != 0)
+    return fail(ErrorCode::io_error, fmt::format("{} was used and cannot be removed: {}",
+                                                 token_file, std::strerror(errno)));
+  return {};
 }
 
 }  // namespace gantry::node

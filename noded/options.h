@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "common/log/log.h"
+#include "common/net/keys.h"
+#include "common/proto/node_report.h"
 #include "common/result.h"
 #include "config/config.h"
+#include "noded/machine/discover.h"
 
 namespace gantry::node {
 
@@ -45,5 +48,26 @@ struct NodeSettings {
 };
 // not_found: the file has no node of that name.
 Result<NodeSettings> settle(const Options& options, Config config);
+
+// The facts that this node tells the controller about itself: the resources that the configuration
+// promises, reduced to what the machine has. The controller drains a node that has less than was
+// declared.
+struct FactsReport {
+  proto::NodeRegister facts;
+  std::vector<std::string> warnings;  // what the machine lacks
+};
+
+FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& machine);
+
+// The first start of a node: it makes its key, and shows the controller the token that an
+// administrator made for it (gctl enroll --token).
+
+// Makes the key pair in `key_file` unless it is there, has the controller take it for the node's,
+// and removes the token's file. Nothing happens if there is no such file, because the token was
+// used at an earlier start. The error unavailable means that the controller was not reached: the
+// token still counts, and who starts the daemon tries again.
+Result<void> enroll_once(const std::string& token_file, const std::string& key_file,
+                         const std::string& node, const std::string& endpoint,
+                         const net::PublicKey& server);
 
 }  // namespace gantry::node

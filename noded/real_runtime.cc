@@ -170,14 +170,6 @@ RealRuntime::RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeO
           [this](const AttemptKey& key) { options_.on_event(TokensDue{key}); }, log),
       log_(log) {}
 
-std::string RealRuntime::name() const {
-  return runtime_->probe().runtime;
-}
-
-std::vector<std::string> RealRuntime::layers_off() const {
-  return runtime_->probe().layers_off;
-}
-
 std::vector<Recovered> RealRuntime::recover() {
   std::vector<Recovered> out;
   JobNetworks::Running networks;

@@ -46,8 +46,10 @@ class RealRuntime final : public AttemptRuntime {
   RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeOptions options,
               JobSockets& sockets, loop::Loop& loop, const Logger& log);
 
-  [[nodiscard]] std::string name() const override;
-  [[nodiscard]] std::vector<std::string> layers_off() const override;
+  [[nodiscard]] std::string name() const override { return runtime_->probe().runtime; }
+  [[nodiscard]] std::vector<std::string> layers_off() const override {
+    return runtime_->probe().layers_off;
+  }
   std::vector<Recovered> recover() override;
   void act(Instant now, Action&& action, std::vector<Input>& events) override;
   [[nodiscard]] int descriptor() const override { return runtime_->fd(); }

@@ -43,8 +43,8 @@ void SiteLinks::adopt(std::vector<Place> running) {
       return;
     }
     for (const proto::AttemptKey& key : (*plugins)->attempts()) {
-      const auto lives = std::find_if(running.begin(), running.end(),
-                                      [&](const Place& one) { return one.first == key; });
+      const auto lives =
+          std::ranges::find_if(running, [&](const Place& one) { return one.first == key; });
       const auto done = lives == running.end() ? (*plugins)->remove(key, "")
                                                : (*plugins)->check(key, lives->second);
       if (!done)

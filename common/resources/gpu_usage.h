@@ -1,5 +1,5 @@
 // What a job did on one GPU or slice of one node. It is stored with the job in about a kilobyte;
-// noded/gpu/health/series.h makes it.
+// noded/gpu/health/sample.h makes it.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct GpuUsage {
   Instant start{};
   Duration interval{};
   std::uint32_t points = 0;
-  Bytes data;  // noded/gpu/health/series.h, encode_points
+  Bytes data;  // noded/gpu/health/sample.h, encode_points
   std::uint64_t samples = 0;
   std::uint32_t busy_permille = 0;  // mean over the samples that had a value
   std::uint64_t busy_samples = 0;   // samples that had a value

@@ -1,15 +1,26 @@
 // The configuration of HAProxy, as text. It has two parts: what only a reload changes (the blocks),
-// and the servers in the backends, which are changed at run time (commands.h).
+// and the servers in the backends, which are changed at run time (layout.h).
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "common/result.h"
 #include "gate/plan/layout.h"
-#include "gate/plan/settings.h"
 
 namespace gantry::gate {
+
+struct Settings {
+  std::vector<std::string> listen;      // HOST:PORT, plain
+  std::vector<std::string> listen_tls;  // HOST:PORT, with the certificate
+  std::string certificate;              // PEM file with certificates and key, or a directory
+  std::string state_dir;
+  std::string user;  // that HAProxy becomes; "" = it stays as it is
+  unsigned threads = 1;
+  unsigned connections = 10'000;
+  std::string raw_metrics;  // HOST:PORT of HAProxy's own exporter; "" = none
+};
 
 // Blocks by their first line, "backend fraud:api:v1"; without servers.
 using Blocks = std::map<std::string, std::string>;
@@ -39,5 +50,8 @@ std::string table_text(const std::map<std::string, std::string>& rows);
 
 // The Lua program beside the configuration: requests for a service that has no replica wait in it.
 extern const char* const kHoldProgram;
+
+// By key id. Keys of other kinds than EC P-256 are left out; malformed: it is no key set.
+Result<std::map<std::string, std::string>> pem_of_keys(const std::string& jwks);
 
 }  // namespace gantry::gate

@@ -6,8 +6,11 @@
 // jJOB.ATTEMPT. None of these words has a colon.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/proto/gate.h"
@@ -79,5 +82,54 @@ Duration wait_of(const proto::GateService& service);
 
 // A word that may stand in HAProxy's configuration and commands as it is.
 bool is_plain(std::string_view word);
+
+// What a process of HAProxy says of itself: `show stat` and `show servers state`, read; pure.
+struct SeenServer {
+  std::string address;  // HOST:PORT
+  std::uint32_t weight = 0;
+  std::uint32_t most = 0;
+  ServerState state = ServerState::maint;
+  std::uint32_t running = 0;  // requests in it
+};
+
+struct SeenBackend {
+  std::map<std::string, SeenServer> servers;
+  std::uint32_t waiting = 0;  // requests that wait for a server
+};
+
+using Seen = std::map<std::string, SeenBackend>;  // by the backend's name
+
+// `show stat -1 6 -1`, which is CSV with a line of names.
+Seen read_stat(std::string_view csv);
+
+// `show held` of our Lua program: a service and a number in each line.
+std::map<std::string, std::uint32_t> read_held(std::string_view text);
+
+// `show map FILE`: a pointer, a key and a value in each line.
+std::map<std::string, std::string> read_table(std::string_view text);
+
+// The commands that bring a process of HAProxy from what it has to what it is to have, without a
+// reload; pure. A command that fails (a server that still has connections cannot be deleted) is
+// made again at the next look.
+
+// Servers: added, changed, drained, removed. Backends that the process does not have are left out,
+// and what is in backends that are not wanted is removed. Tables are changed between the two parts,
+// so that no request is sent to a backend that has no server yet, or none any more.
+struct ServerCommands {
+  std::vector<std::string> before, after;
+};
+ServerCommands server_commands(const Layout& wanted, const Seen& seen);
+
+// Tables. `has` is what the process has; rows are added and changed before others go.
+// `file_of` of a table's name is its name in commands.
+std::vector<std::string> table_commands(const Tables& wanted, const Tables& has,
+                                        const std::string& directory);
+
+// What of the tables a process can have that knows only these backends: it sends the part of a
+// version that it does not know to another one of the service, and knows no service without one.
+Tables tables_for(const Tables& tables, const std::set<std::string>& backends);
+
+// The names of all tables.
+const std::vector<std::string>& table_names();
 
 }  // namespace gantry::gate

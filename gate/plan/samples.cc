@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace gantry::gate {
+
 namespace {
 
 constexpr std::size_t kWords = 13;
@@ -34,6 +36,10 @@ void add_up(proto::GateSample& to, const proto::GateSample& from) {
   for (std::size_t i = 0; i < from.times.size(); ++i) to.times[i] += from.times[i];
 }
 
+constexpr Duration kForgotten = seconds(10);
+constexpr double kChange = 2;     // at most, from one look to the next
+constexpr double kNothing = 0.1;  // of the weight: too little to change it
+
 }  // namespace
 
 std::optional<RequestLine> read_request(std::string_view line) {
@@ -61,7 +67,7 @@ std::optional<RequestLine> read_request(std::string_view line) {
 std::size_t bucket_of(Duration time) {
   const auto us = static_cast<std::uint64_t>(std::max<std::int64_t>(time.us, 0));
   const auto& ends = proto::kLatencyBuckets;
-  return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), us) - ends.begin());
+  return static_cast<std::size_t>(std::ranges::lower_bound(ends, us) - ends.begin());
 }
 
 Samples::Counted& Samples::of(const std::string& service, const std::string& version) {
@@ -167,6 +173,30 @@ void Samples::put_back(std::vector<proto::GateSample>&& samples) {
     longest = std::max(longest, sample.span);
   }
   since_ = since_ - longest;
+}
+
+std::map<std::string, std::uint32_t> weights_of(
+    const std::map<std::string, std::uint32_t>& now_have,
+    const std::map<std::string, ReplicaTimes>& times, Instant now) {
+  const auto mean = [&](const std::string& server) {
+    const auto it = times.find(server);
+    return it == times.end() || now - it->second.last > kForgotten ? 0 : it->second.mean_us;
+  };
+  double fastest = 0;
+  for (const auto& [server, weight] : now_have)
+    if (const double time = mean(server); time > 0 && (fastest == 0 || time < fastest))
+      fastest = time;
+  std::map<std::string, std::uint32_t> out;
+  for (const auto& [server, weight] : now_have) {
+    const double time = mean(server), old = weight;
+    const double exact = time == 0 ? kFullWeight : kFullWeight * fastest / time;
+    const double near = std::clamp(exact, old / kChange, old * kChange);
+    const bool same = std::abs(near - old) < old * kNothing;
+    out[server] =
+        same ? weight
+             : std::clamp(static_cast<std::uint32_t>(std::lround(near)), kLeastWeight, kFullWeight);
+  }
+  return out;
 }
 
 }  // namespace gantry::gate

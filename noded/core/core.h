@@ -63,7 +63,7 @@ struct Counters {
   std::uint64_t old_epoch = 0;
   std::uint64_t other_session = 0;
   std::uint64_t old_seq = 0;
-  std::uint64_t no_effect = 0;  // an input for which the table in stage.h has no move
+  std::uint64_t no_effect = 0;  // an input for which the table in state.h has no move
 };
 
 class Core {

@@ -21,7 +21,7 @@ namespace gantry::node {
 using proto::AttemptKey;
 
 // The four variants of this file are types of their own, whose copying, moving and destroying are
-// compiled once (core_values.cc) and not in each file that has an order or a report.
+// compiled once (core.cc) and not in each file that has an order or a report.
 
 // ---- inputs
 

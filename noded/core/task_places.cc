@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <set>
 
 namespace gantry::node {
+
 namespace {
 
 using Set = std::vector<std::uint16_t>;
@@ -22,8 +24,7 @@ std::string_view word_of(TaskBind::Kind kind) {
 }
 
 std::string hex_mask(const Set& set) {
-  const std::size_t digits =
-      set.empty() ? 1 : std::size_t{*std::max_element(set.begin(), set.end())} / 4 + 1;
+  const std::size_t digits = set.empty() ? 1 : std::size_t{*std::ranges::max_element(set)} / 4 + 1;
   std::string out(digits, '0');
   for (const std::uint16_t bit : set) {
     char& digit = out[digits - 1 - bit / 4];
@@ -55,7 +56,7 @@ Set widened(const Set& own, const StepHere& here, const std::map<std::uint16_t, 
 
 Result<Set> cpus_of(const TaskBind& bind, const StepHere& here, std::size_t task) {
   Set all = here.cpus;
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   switch (bind.kind) {
     case TaskBind::Kind::none: return all;
     case TaskBind::Kind::rank: return all.empty() ? all : Set{all[task % all.size()]};
@@ -65,7 +66,7 @@ Result<Set> cpus_of(const TaskBind& bind, const StepHere& here, std::size_t task
     case TaskBind::Kind::mask: {
       const Set& asked = bind.sets[task % bind.sets.size()];
       for (const std::uint16_t cpu : asked)
-        if (!all.empty() && !std::binary_search(all.begin(), all.end(), cpu))
+        if (!all.empty() && !std::ranges::binary_search(all, cpu))
           return fail(ErrorCode::invalid_argument,
                       fmt::format("--cpu-bind binds task {} to CPU {} of node {}, which the step "
                                   "does not have there",
@@ -80,7 +81,7 @@ Result<Set> mems_of(const TaskBind& bind, const StepHere& here, const Set& cpus,
   std::set<std::uint16_t> all, own;
   for (const auto& [cpu, node] : here.numa) {
     all.insert(node);
-    if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) own.insert(node);
+    if (std::ranges::find(cpus, cpu) != cpus.end()) own.insert(node);
   }
   switch (bind.kind) {
     case TaskBind::Kind::local: return Set(own.begin(), own.end());
@@ -109,6 +110,41 @@ std::string note(std::string_view what, const TaskBind& bind, const StepHere& he
                      word_of(bind.kind), here.node, here.ranks[task], task, hex_mask(set));
 }
 
+// The sockets that still have cores; they take turns.
+class Sockets {
+ public:
+  Sockets(const std::vector<std::uint16_t>& cores,
+          const std::map<std::uint16_t, std::uint32_t>& socket_of) {
+    std::map<std::uint32_t, std::deque<std::uint16_t>> of;
+    for (const std::uint16_t core : cores) {
+      const auto it = socket_of.find(core);
+      of[it == socket_of.end() ? 0 : it->second].push_back(core);
+    }
+    for (auto& [socket, list] : of) left_.push_back(std::move(list));
+  }
+
+  // Takes `count` cores of the next socket that has so many; if none has, takes what the next ones
+  // have.
+  void take(std::size_t count, std::vector<std::uint16_t>& out) {
+    const auto many = [&](const auto& socket) { return socket.size() >= count; };
+    const auto some = [](const auto& socket) { return !socket.empty(); };
+    if (std::ranges::any_of(left_, many))
+      while (!many(left_.front())) turn();
+    while (count > 0 && std::ranges::any_of(left_, some)) {
+      auto& socket = left_.front();
+      for (; count > 0 && !socket.empty(); --count) {
+        out.push_back(socket.front());
+        socket.pop_front();
+      }
+      turn();
+    }
+  }
+
+ private:
+  void turn() { std::rotate(left_.begin(), left_.begin() + 1, left_.end()); }
+  std::vector<std::deque<std::uint16_t>> left_;  // the first is the next one to be used
+};
+
 }  // namespace
 
 Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here) {
@@ -124,6 +160,18 @@ Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const S
     out.mems.push_back(std::move(*mems));
   }
   return out;
+}
+
+std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
+                                       const std::map<std::uint16_t, std::uint32_t>& socket_of,
+                                       std::size_t tasks) {
+  if (order == CoreOrder::block || tasks == 0 || cores.size() < tasks) return cores;
+  const std::size_t share = order == CoreOrder::fcyclic ? 1 : cores.size() / tasks;
+  const std::size_t all = cores.size();
+  Sockets sockets(cores, socket_of);
+  cores.clear();
+  while (cores.size() < all) sockets.take(std::min(share, all - cores.size()), cores);
+  return cores;
 }
 
 }  // namespace gantry::node

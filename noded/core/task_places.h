@@ -2,6 +2,7 @@
 // the step has here. The function is pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "common/job/task_bind.h"
+#include "common/proto/steps.h"
 #include "common/result.h"
 
 namespace gantry::node {
@@ -31,5 +33,17 @@ struct StepHere {
 // The notes are Slurm's lines: "cpu-bind=MAP - n1, task  0  0 [{pid}]: mask 0x1 set".
 // invalid_argument: a task would be bound to a CPU that the step does not have here.
 Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here);
+
+// The second part of Slurm's --distribution: in which order the tasks of a step get the cores that
+// the step has on this node. The function is pure.
+
+// Returns the cores in such an order that task i of `tasks` gets the i-th share of them. Each share
+// has cores.size() / tasks cores; cores that are left over come last. With `cyclic` the cores of a
+// task are of one socket while that socket has enough left, and the next task takes the next
+// socket. With `fcyclic` each next core is of the next socket. A core that is missing in
+// `socket_of` counts as one of socket 0.
+std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
+                                       const std::map<std::uint16_t, std::uint32_t>& socket_of,
+                                       std::size_t tasks);
 
 }  // namespace gantry::node

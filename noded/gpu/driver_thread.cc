@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::gpu {
 

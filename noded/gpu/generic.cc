@@ -27,7 +27,7 @@ tl::unexpected<Error> refuse(std::string what) {
 }
 
 bool is_word(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+  return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
   });
 }
@@ -61,7 +61,7 @@ Result<void> complete_device(GenericDevice& device, std::size_t place) {
   device.files = std::move(files);
   for (const auto& [name, value] : device.env) {
     const bool fine = !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
-                      std::all_of(name.begin(), name.end(), [](char c) {
+                      std::ranges::all_of(name, [](char c) {
                         return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                                (c >= '0' && c <= '9') || c == '_';
                       });
@@ -79,7 +79,7 @@ Result<GenericResource> complete(GenericResource resource) {
         fmt::format("\"{}\" is no name of a resource: lower-case letters, digits, '-', "
                     "'_' and '.', a letter first",
                     resource.name));
-  if (std::find(kReserved.begin(), kReserved.end(), resource.name) != kReserved.end())
+  if (std::ranges::find(kReserved, resource.name) != kReserved.end())
     return refuse(
         fmt::format("{}: the name is taken; mig, shard and mps are parts of GPUs", resource.name));
   if (!resource.type.empty() && !is_word(resource.type))

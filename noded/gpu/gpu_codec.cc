@@ -2,8 +2,8 @@
 #include "common/codec/define.h"
 #include "common/resources/gpu_usage.h"
 #include "noded/gpu/generic.h"
-#include "noded/gpu/mig/mig_journal.h"
-#include "noded/gpu/nvml/known.h"
+#include "noded/gpu/mig/mig.h"
+#include "noded/gpu/nvml/discover.h"
 
 GANTRY_CODEC_INSTANTIATE(gantry::gpu::MigIntent)
 GANTRY_CODEC_INSTANTIATE(gantry::gpu::KnownGpus)

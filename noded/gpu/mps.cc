@@ -136,7 +136,7 @@ Result<void> run(const Child& child) {
 }
 
 Result<void> make_dir(const std::string& path, mode_t mode) {
-  if (auto r = runtime::make_dirs(path, mode); !r) return r;
+  TRY(runtime::make_dirs(path, mode));
   if (::chmod(path.c_str(), mode) != 0) return runtime::fail_errno(ErrorCode::io_error, path);
   return {};
 }

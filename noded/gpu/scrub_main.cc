@@ -143,8 +143,7 @@ class Scrub {
   bool is_zero(Pointer at) {
     std::vector<unsigned char> bytes(kLooked, 0xff);
     if (!did("cuMemcpyDtoH", cuda_.read(bytes.data(), at, bytes.size()))) return false;
-    if (std::all_of(bytes.begin(), bytes.end(), [](unsigned char b) { return b == 0; }))
-      return true;
+    if (std::ranges::all_of(bytes, [](unsigned char b) { return b == 0; })) return true;
     return fails("what was overwritten is still there");
   }
 

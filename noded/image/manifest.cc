@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "noded/image/digest.h"
-
 namespace gantry::runtime {
+
 namespace {
 
 using rapidjson::Value;
@@ -39,7 +38,7 @@ std::optional<std::string> doubled_member(const Value& top) {
       names.push_back(view(member.name));
       open.push_back(&member.value);
     }
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     const auto twice = std::adjacent_find(names.begin(), names.end());
     if (twice != names.end()) return std::string(twice->substr(0, 64));
   }
@@ -105,7 +104,7 @@ template <std::size_t N>
 Result<Blob> read_descriptor(const Value& v, const std::array<std::string_view, N>& types) {
   if (!v.IsObject()) return bad("a descriptor of its manifest is not an object");
   const auto type = text_of(v, "mediaType");
-  if (std::find(types.begin(), types.end(), type) == types.end())
+  if (std::ranges::find(types, type) == types.end())
     return bad(fmt::format("the media type '{}' is not supported", type.substr(0, 100)));
   ASSIGN(digest, hex_of(text_of(v, "digest")));
   const Value* size = member(v, "size");
@@ -127,6 +126,33 @@ constexpr std::array<std::string_view, 4> kLayerTypes{
     "application/vnd.docker.image.rootfs.diff.tar",
     "application/vnd.docker.image.rootfs.diff.tar.gzip"};
 
+constexpr std::size_t kMaxReference = 4096;
+
+std::string absolute(const std::string& work_dir, const std::string& path) {
+  return path.starts_with("/") ? path : work_dir + "/" + path;
+}
+
+tl::unexpected<Error> bad(const std::string& reference, const std::string& why) {
+  return fail(ErrorCode::invalid_argument, "image " + reference + ": " + why);
+}
+
+bool is_squashfs_name(std::string_view path) {
+  return path.ends_with(".sqsh") || path.ends_with(".squashfs") || path.ends_with(".sqfs");
+}
+
+// A name in a registry may have no character that skopeo or a URL would read as something else.
+Result<ImageReference> registry(const std::string& reference, std::string rest) {
+  if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
+  const auto usual = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-/:@[]").find(c) != std::string_view::npos;
+  };
+  if (rest.empty()) return bad(reference, "no name");
+  if (rest.front() == '-' || !std::ranges::all_of(rest, usual))
+    return bad(reference, "a name in a registry has letters, digits and . _ - / : @ only");
+  return ImageReference{ImageKind::copied, "docker://" + rest, ""};
+}
+
 }  // namespace
 
 std::int64_t Manifest::size() const {
@@ -141,8 +167,7 @@ Result<Manifest> parse_manifest(std::string_view text) {
   if (version == nullptr || !version->IsInt() || version->GetInt() != 2)
     return bad("its manifest is not of schema version 2");
   if (const Value* type = member(*document, "mediaType"))
-    if (!type->IsString() || std::find(kManifestTypes.begin(), kManifestTypes.end(), view(*type)) ==
-                                 kManifestTypes.end())
+    if (!type->IsString() || std::ranges::find(kManifestTypes, view(*type)) == kManifestTypes.end())
       return bad("its manifest is of no supported media type");
   if (member(*document, "manifests") != nullptr)
     return bad("its manifest is an index of manifests as well");
@@ -169,8 +194,7 @@ Result<std::string> platform_manifest(std::string_view text, std::string_view ar
   if (!list->IsArray() || list->Size() > kMaxIndexEntries)
     return bad("its index of manifests is not a list, or too long");
   if (const Value* type = member(*document, "mediaType"))
-    if (!type->IsString() ||
-        std::find(kIndexTypes.begin(), kIndexTypes.end(), view(*type)) == kIndexTypes.end())
+    if (!type->IsString() || std::ranges::find(kIndexTypes, view(*type)) == kIndexTypes.end())
       return bad("its index is of no supported media type");
   for (const Value& entry : list->GetArray()) {
     if (!entry.IsObject()) return bad("an entry of its index is not an object");
@@ -277,6 +301,66 @@ std::vector<LayoutFile> minimal_layout(const std::vector<LayerForm>& layers) {
           {"index.json", index},
           {"blobs/sha256/" + sha256_hex(config), config},
           {"blobs/sha256/" + sha256_hex(manifest), manifest}};
+}
+
+Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir) {
+  if (reference.empty()) return ImageReference{};
+  if (reference.size() > kMaxReference)
+    return fail(ErrorCode::invalid_argument, "the image's name has more than 4096 bytes");
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(reference, control))
+    return fail(ErrorCode::invalid_argument, "the image's name holds a control character");
+  for (const std::string_view scheme : {"oci:", "oci-archive:", "docker-archive:"}) {
+    if (!reference.starts_with(scheme)) continue;
+    const std::string rest = reference.substr(scheme.size());
+    if (rest.empty() || rest.front() == ':') return bad(reference, "no name");
+    const std::string path = absolute(work_dir, rest);
+    return ImageReference{ImageKind::copied, std::string(scheme) + path,
+                          path.substr(0, path.find(':'))};
+  }
+  constexpr std::string_view kDocker = "docker://";
+  if (reference.starts_with(kDocker)) return registry(reference, reference.substr(kDocker.size()));
+  if (reference.starts_with("/") || reference.starts_with("./") || reference.starts_with("../")) {
+    const auto path = absolute(work_dir, reference);
+    return ImageReference{is_squashfs_name(path) ? ImageKind::squashfs : ImageKind::directory, path,
+                          ""};
+  }
+  if (reference.find("://") != std::string::npos)
+    return bad(reference,
+               "expected docker://, oci:, oci-archive:, docker-archive:, a directory or a "
+               ".sqsh file");
+  return registry(reference, reference);
+}
+
+bool is_on_loopback(const std::string& source) {
+  constexpr std::string_view kDocker = "docker://";
+  if (!source.starts_with(kDocker)) return false;
+  const auto rest = std::string_view(source).substr(kDocker.size());
+  const auto slash = rest.find('/');
+  if (slash == std::string_view::npos) return false;  // the name is in the default registry
+  auto host = rest.substr(0, slash);
+  const auto colon = host.rfind(':'), bracket = host.rfind(']');
+  if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket))
+    host = host.substr(0, colon);
+  return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> bytes{};
+  crypto_hash_sha256_final(&state_, bytes.data());
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char b : bytes) {
+    out += kDigits[b >> 4];
+    out += kDigits[b & 15];
+  }
+  return out;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.hex();
 }
 
 }  // namespace gantry::runtime

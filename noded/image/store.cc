@@ -12,7 +12,8 @@
 #include <cerrno>
 
 #include "common/codec/codec.h"
-#include "noded/image/digest.h"
+#include "common/codec/define.h"
+#include "noded/image/manifest.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
@@ -88,7 +89,7 @@ Result<void> ImageStore::make() const {
                                    {dir_ + "/slots", 0711u},
                                    {dir_ + "/images", 0700u},
                                    {dir_ + "/gone", 0700u}}) {
-    if (auto r = make_dirs(path, mode); !r) return r;
+    TRY(make_dirs(path, mode));
     struct stat st {};
     if (::lstat(path.c_str(), &st) != 0) return fail_errno(ErrorCode::io_error, path);
     if (path != dir_ && (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid()))
@@ -100,10 +101,6 @@ Result<void> ImageStore::make() const {
   const std::string path = policy();
   if (read_file(path).value_or("") == kPolicy) return {};
   return write_policy(dir.get());
-}
-
-std::string ImageStore::policy() const {
-  return dir_ + "/policy.json";
 }
 
 void ImageStore::tidy_up() const {
@@ -257,8 +254,7 @@ Result<void> ImageStore::keep(const Slot& slot, const std::string& key, ImageRec
   for (const auto& path : {fresh, fresh + "/proofs"})
     if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::io_error, path);
   const Fd dir(::open(fresh.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (auto r = write_whole(dir.get(), kRecord, codec::encode(record), Durability::none); !r)
-    return r;
+  TRY(write_whole(dir.get(), kRecord, codec::encode(record), Durability::none));
   if (::rename(tree.c_str(), (fresh + "/tree").c_str()) != 0)
     return fail_errno(ErrorCode::io_error, tree);
   // A power cut must not leave an image that looks whole: so the content is synced before the
@@ -285,7 +281,7 @@ void ImageStore::make_room(std::int64_t more) const {
   auto images = list();
   std::int64_t total = more;
   for (const auto& one : images) total += one.record.bytes;
-  std::sort(images.begin(), images.end(), [](const ListedImage& a, const ListedImage& b) {
+  std::ranges::sort(images, [](const ListedImage& a, const ListedImage& b) {
     return a.used != b.used ? a.used < b.used : a.key < b.key;
   });
   for (const auto& one : images) {
@@ -380,3 +376,5 @@ TreeSize settle_tree(int dir_fd, const StoreLimits& limits) {
 }
 
 }  // namespace gantry::runtime
+
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::ImageRecord)

@@ -88,8 +88,9 @@ class ImageStore {
   ImageStore(std::string dir, StoreLimits limits) : dir_(std::move(dir)), limits_(limits) {}
   [[nodiscard]] const StoreLimits& limits() const { return limits_; }
 
-  Result<void> make() const;                 // makes the directories
-  [[nodiscard]] std::string policy() const;  // path of skopeo's policy, readable for all
+  Result<void> make() const;  // makes the directories
+  // path of skopeo's policy, readable for all
+  [[nodiscard]] std::string policy() const { return dir_ + "/policy.json"; }
   // Call it when the node daemon starts: removes what interrupted fetches have left, and images
   // over the limit.
   void tidy_up() const;

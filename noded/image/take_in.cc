@@ -13,9 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "noded/image/digest.h"
-#include "noded/machine/passing.h"
-#include "noded/machine/pseudo_files.h"
+#include "noded/image/manifest.h"
 #include "noded/machine/storage_view.h"
 #include "noded/machine/user_child.h"
 
@@ -167,7 +165,7 @@ bool is_of_the_kernel(int fd) {
 bool is_within(int fd, const std::vector<std::string>& dirs) {
   if (dirs.empty()) return true;
   const std::string path = true_path(fd);
-  return std::any_of(dirs.begin(), dirs.end(), [&](const std::string& top) {
+  return std::ranges::any_of(dirs, [&](const std::string& top) {
     return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
   });
 }

@@ -13,8 +13,6 @@
 #include <set>
 #include <utility>
 
-#include "noded/machine/device_filter.h"
-
 namespace gantry::runtime {
 namespace {
 
@@ -52,7 +50,7 @@ Result<void> make(const std::string& path) {
   return {};
 }
 
-// In this hierarchy nothing is set for single jobs (device_filter.h), so their processes are in the
+// In this hierarchy nothing is set for single jobs (cgroup.h), so their processes are in the
 // node's directory.
 bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
   return layout.version == 1 && layout.device_majors.empty() && mount.controllers.size() == 1 &&
@@ -79,12 +77,12 @@ Result<void> limit_cpuset(const CgroupLayout& layout, const std::string& name,
   if (layout.version == 1 || !limits.mems.empty()) {
     std::string mems = cpu_list(limits.mems);
     if (mems.empty()) mems = trim(read_file(mount->path + "/cpuset.mems").value_or(""));
-    if (auto r = write_existing(dir + "/cpuset.mems", mems); !r) return r;
+    TRY(write_existing(dir + "/cpuset.mems", mems));
   }
   if (layout.version == 1 || !limits.cpus.empty()) {
     std::string cpus = cpu_list(limits.cpus);
     if (cpus.empty()) cpus = trim(read_file(mount->path + "/cpuset.cpus").value_or(""));
-    if (auto r = write_existing(dir + "/cpuset.cpus", cpus); !r) return r;
+    TRY(write_existing(dir + "/cpuset.cpus", cpus));
   }
   return {};
 }
@@ -96,11 +94,11 @@ Result<void> limit_memory(const CgroupLayout& layout, const std::string& name,
   const std::string dir = mount->path + "/" + name;
   const std::string bytes = std::to_string(limits.memory);
   if (layout.version == 1) {
-    if (auto r = write_existing(dir + "/memory.limit_in_bytes", bytes); !r) return r;
+    TRY(write_existing(dir + "/memory.limit_in_bytes", bytes));
     if (layout.swap_accounting) try_write(dir + "/memory.memsw.limit_in_bytes", bytes);
     return {};
   }
-  if (auto r = write_existing(dir + "/memory.max", bytes); !r) return r;
+  TRY(write_existing(dir + "/memory.max", bytes));
   if (layout.swap_accounting) try_write(dir + "/memory.swap.max", "0");
   try_write(dir + "/memory.oom.group", "1");
   return {};
@@ -207,8 +205,8 @@ Result<void> limit_io(const CgroupLayout& layout, const std::string& name, const
                                                " riops=" + requests + " wiops=" + requests);
   for (const char* way : {"read", "write"}) {
     const std::string file = dir + "/blkio.throttle." + way;
-    if (auto r = write_existing(file + "_bps_device", disk + " " + bytes); !r) return r;
-    if (auto r = write_existing(file + "_iops_device", disk + " " + requests); !r) return r;
+    TRY(write_existing(file + "_bps_device", disk + " " + bytes));
+    TRY(write_existing(file + "_iops_device", disk + " " + requests));
   }
   return {};
 }
@@ -223,11 +221,10 @@ Result<void> weigh_cpu(const CgroupLayout& layout, const std::string& name, std:
 Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits) {
   for (const auto& mount : layout.mounts)
-    if (!is_shared(layout, mount))
-      if (auto r = make(mount.path + "/" + name); !r) return r;
-  if (auto r = install_job_device_filter(layout, name, limits.devices); !r) return r;
-  if (auto r = limit_cpuset(layout, name, limits); !r) return r;
-  if (auto r = limit_memory(layout, name, limits); !r) return r;
+    if (!is_shared(layout, mount)) TRY(make(mount.path + "/" + name));
+  TRY(install_job_device_filter(layout, name, limits.devices));
+  TRY(limit_cpuset(layout, name, limits));
+  TRY(limit_memory(layout, name, limits));
   if (limits.io_rate > 0)
     for (const auto& disk : list_disks())
       if (auto r = limit_io(layout, name, disk, {limits.io_rate, 0}); !r) return r;
@@ -242,10 +239,9 @@ Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& n
   for (const auto& mount : layout.mounts) {
     const bool of_devices = rules && &mount == layout.with("devices");
     if (layout.version == 2 || of_devices || is_step_controller(mount, name))
-      if (auto r = make(mount.path + "/" + name); !r) return r;
+      TRY(make(mount.path + "/" + name));
   }
-  if (rules)
-    if (auto r = close_devices(layout, name, closed); !r) return r;
+  if (rules) TRY(close_devices(layout, name, closed));
   if (memory <= 0 || !counts_memory(layout, name)) return {};
   CgroupLimits limits;
   limits.memory = memory;
@@ -339,7 +335,7 @@ void signal_cgroup(const CgroupLayout& layout, const std::string& name, int numb
         held.emplace_back(all[i], static_cast<int>(::syscall(SYS_pidfd_open, all[i], 0)));
     const auto now = cgroup_processes(layout, name);
     for (const auto& [pid, fd] : held)
-      if (fd && std::binary_search(now.begin(), now.end(), pid))
+      if (fd && std::ranges::binary_search(now, pid))
         ::syscall(SYS_pidfd_send_signal, fd.get(), number, nullptr, 0);
   }
 }

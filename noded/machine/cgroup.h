@@ -5,21 +5,54 @@
 //   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's (v1: freezer, cpuacct, memory)
 //
 // Gantry writes the limits itself, before any process enters, so it tells the OCI runtime to leave
-// cgroups alone. For devices see device_filter.h.
+// cgroups alone. For devices see install_device_filter().
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_state.h"
 #include "common/result.h"
-#include "noded/machine/cgroup_layout.h"
 #include "noded/machine/device.h"
 #include "noded/machine/files.h"
 
 namespace gantry::runtime {
+
+// The places of cgroups on this machine. They are found once when noded starts, and passed to every
+// shim.
+
+// One hierarchy: v1 has one for each controller (or for a few together), v2 has one for all.
+struct CgroupMount {
+  std::string path;                      // the node's own directory: <mount>/<root>/<node>
+  std::vector<std::string> controllers;  // controllers of the hierarchy that Gantry uses
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, controllers))
+};
+
+struct CgroupLayout {
+  std::uint32_t version = 0;        // 0 = none may be written, 1 = v1 or hybrid, 2 = unified
+  std::vector<CgroupMount> mounts;  // v2: exactly one
+  std::string relative;             // "/gantry/n1", the same in every hierarchy
+  bool swap_accounting = false;     // v1: memory.memsw.*, v2: memory.swap.max exist
+  // The node's directory in v1 hierarchies that Gantry does not use, but in which the OCI runtime
+  // makes directories as well (cpu, name=systemd). Gantry only removes these.
+  std::vector<std::string> others;
+  // Majors of character devices that only some jobs may open: GPUs. Empty: no job needs rules of
+  // its own.
+  std::vector<std::uint32_t> device_majors;
+  GANTRY_FIELDS(FIELD(1, version), FIELD(2, mounts), FIELD(3, relative), FIELD(4, swap_accounting),
+                FIELD(5, others), FIELD(6, device_majors))
+  [[nodiscard]] const CgroupMount* with(std::string_view controller) const {
+    for (const auto& m : mounts)
+      for (const auto& c : m.controllers)
+        if (c == controller) return &m;
+    return nullptr;
+  }
+};
 
 struct CgroupLimits {
   std::vector<std::uint16_t> cpus;  // empty = inherited
@@ -101,5 +134,34 @@ bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration
 std::vector<std::string> list_cgroups(const CgroupLayout& layout);
 
 std::string cpu_list(const std::vector<std::uint16_t>& ids);  // "0-3,8"; sorted input
+
+// The devices that jobs may open. One rule set for the node's whole cgroup is inherited by every
+// job. On a node with GPUs each job has another one, which closes all GPUs but its own. v1 uses
+// devices.deny and devices.allow; v2 a small eBPF program that is attached to the directory.
+//
+// Allowed are mknod (no job has the capability; an OCI runtime makes the container's own nodes),
+// null, zero, full, random, urandom, tty, ptmx and pseudo terminals. tun is not allowed.
+
+// Idempotent: after a restart noded replaces what an earlier one attached. These rules let devices
+// of layout.device_majors pass.
+Result<void> install_device_filter(const CgroupLayout& layout);
+
+// Call it for the directory of a job before
+// anything runs in it. Without device_majors it does nothing; with them, an error means that the
+// job must not run.
+Result<void> install_job_device_filter(const CgroupLayout& layout, const std::string& name,
+                                       const std::vector<DeviceRule>& devices);
+
+// Call it for the directory of a step before anything runs in it: its tasks cannot open these
+// devices of the job.
+Result<void> close_devices(const CgroupLayout& layout, const std::string& name,
+                           const std::vector<DeviceRule>& devices);
+
+// Whether jobs and steps can have rules of their own here.
+[[nodiscard]] bool has_device_rules(const CgroupLayout& layout);
+
+// On v1 runc writes a device list of its own for each container, and tun is in it; the kernel
+// refuses that unless the node's list allows tun as well. No container gets a device node of tun.
+void allow_for_runc(const CgroupLayout& layout);
 
 }  // namespace gantry::runtime

@@ -79,12 +79,12 @@ Result<void> enable_controllers(const std::string& top, const std::string& relat
     const auto have = split(trim(read_file(path + "/cgroup.controllers").value_or("")), ' ');
     enabled.clear();
     for (const char* name : {"memory", "cpuset", "pids", "io", "cpu"}) {
-      if (std::find(have.begin(), have.end(), name) == have.end()) continue;
+      if (std::ranges::find(have, name) == have.end()) continue;
       if (try_write(path + "/cgroup.subtree_control", std::string("+") + name))
         enabled.emplace_back(name);
     }
   }
-  if (std::find(enabled.begin(), enabled.end(), "memory") == enabled.end())
+  if (std::ranges::find(enabled, "memory") == enabled.end())
     return fail(ErrorCode::unsupported, path + ": the memory controller cannot be turned on");
   return {};
 }
@@ -98,8 +98,8 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
   layout.relative = "/" + root + "/" + node;
   std::vector<std::string> complaints;
   for (const auto& mount : mounts.v1) {
-    const bool is_cpuset = std::find(mount.controllers.begin(), mount.controllers.end(),
-                                     "cpuset") != mount.controllers.end();
+    const bool is_cpuset =
+        std::ranges::find(mount.controllers, "cpuset") != mount.controllers.end();
     if (auto r = make_path(mount.path, layout.relative, is_cpuset); !r) {
       complaints.push_back("cgroup " + r.error().message);
       continue;

@@ -1,4 +1,5 @@
-#include "noded/machine/device_filter.h"
+// The device filters of jobs, for both versions of cgroups: the end of cgroup.h.
+#include "noded/machine/cgroup.h"
 
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -8,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "noded/machine/files.h"
 
@@ -26,8 +26,7 @@ constexpr std::array<Device, 8> kAllowed{
 
 template <class Allow>
 Result<void> allow_majors(const std::vector<std::uint32_t>& majors, Allow&& allow) {
-  for (const std::uint32_t major : majors)
-    if (auto r = allow("c " + std::to_string(major) + ":* rw"); !r) return r;
+  for (const std::uint32_t major : majors) TRY(allow("c " + std::to_string(major) + ":* rw"));
   return {};
 }
 
@@ -38,12 +37,12 @@ Result<void> install_v1(const CgroupMount& mount, const std::vector<std::uint32_
   // When jobs run below it the list cannot be replaced, and need not be; it can only grow.
   const auto list = read_file(mount.path + "/devices.list");
   if (list && !list->starts_with("a")) return allow_majors(majors, allow);
-  if (auto r = write_existing(mount.path + "/devices.deny", "a"); !r) return r;
+  TRY(write_existing(mount.path + "/devices.deny", "a"));
   for (const char* rule : {"c *:* m", "b *:* m"})
-    if (auto r = write_existing(mount.path + "/devices.allow", rule); !r) return r;
+    TRY(write_existing(mount.path + "/devices.allow", rule));
   for (const auto& d : kAllowed) {
     const std::string minor = d.minor < 0 ? "*" : std::to_string(d.minor);
-    if (auto r = allow("c " + std::to_string(d.major) + ":" + minor + " rwm"); !r) return r;
+    TRY(allow("c " + std::to_string(d.major) + ":" + minor + " rwm"));
   }
   return allow_majors(majors, allow);
 }
@@ -52,8 +51,7 @@ Result<void> install_v1(const CgroupMount& mount, const std::vector<std::uint32_
 Result<void> install_job_v1(const std::string& dir, const std::vector<std::uint32_t>& majors,
                             const std::vector<DeviceRule>& devices) {
   for (const std::uint32_t major : majors)
-    if (auto r = write_existing(dir + "/devices.deny", "c " + std::to_string(major) + ":* rw"); !r)
-      return r;
+    TRY(write_existing(dir + "/devices.deny", "c " + std::to_string(major) + ":* rw"));
   for (const DeviceRule& d : devices)
     if (auto r = write_existing(dir + "/devices.allow",
                                 fmt::format("c {}:{} {}", d.major, d.minor, d.access));

@@ -214,7 +214,7 @@ std::vector<std::string> list_dir(const std::string& path) {
     if (name != "." && name != "..") names.emplace_back(name);
   }
   ::closedir(dir);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -1,5 +1,5 @@
 // Landlock for the shim and for tasks: what a process may still do with files. See
-// landlock_calls.h; gantry-init does the same without a C library.
+// hardened_rules.h; gantry-init does the same without a C library.
 #pragma once
 
 #include <string>

@@ -1,20 +1,22 @@
 #include "noded/machine/user_child.h"
 
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "noded/machine/become_user.h"
-
 namespace gantry::runtime {
+
 namespace {
 
 // Milliseconds until a child ends that has sent all, or was killed.
@@ -22,7 +24,7 @@ constexpr int kEndPatienceMs = 1'000;
 
 void close_others(std::vector<int> keep) {
   keep.insert(keep.end(), {0, 1, 2});
-  std::sort(keep.begin(), keep.end());
+  std::ranges::sort(keep);
   unsigned next = 0;
   for (const int fd : keep) {
     if (fd < 0) continue;
@@ -47,6 +49,8 @@ void close_others(std::vector<int> keep) {
   close_others(std::move(keep));
   ::_exit(work(socket));
 }
+
+constexpr int kMostCapabilities = 63;
 
 }  // namespace
 
@@ -81,6 +85,71 @@ UserChild::~UserChild() {
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
   (void)wait();
+}
+
+const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t count) {
+  // The C library's own forms of these calls also tell other threads, which the child does not
+  // have.
+  if (::geteuid() == 0) {
+    for (int c = 0; c <= kMostCapabilities; ++c) ::prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
+    if (::syscall(SYS_setgroups, count, groups) != 0) return "setgroups";
+    if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return "setresgid";
+    if (::syscall(SYS_setresuid, uid, uid, uid) != 0) return "setresuid";
+  }
+  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {};
+  if (::syscall(SYS_capset, &header, none) != 0) return "capset";
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "no_new_privs";
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return "dumpable";
+  // The changes of ids above clear it.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent's death";
+  return nullptr;
+}
+
+bool pass(const Fd& socket, std::string_view bytes, int fd) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  for (;;) {
+    const ssize_t n = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
+    if (n >= 0 || errno != EINTR) return n == static_cast<ssize_t>(bytes.size());
+  }
+}
+
+Passed take_passed(const Fd& socket) {
+  std::array<char, kMaxPassedBytes> bytes{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  iovec part{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t n = 0;
+  while ((n = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  Passed passed;
+  if (n <= 0) return passed;
+  passed.bytes.assign(bytes.data(), static_cast<std::size_t>(n));
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    passed.fd.reset(fd);
+  }
+  return passed;
 }
 
 }  // namespace gantry::runtime

@@ -1,4 +1,4 @@
-// A child of one of root's processes that has become a user altogether (become_user.h), does one
+// A child of one of root's processes that has become a user altogether (become_user()), does one
 // piece of work, and reports over a socket. Everything that the shim does with paths that a user
 // named goes this way: opening files (noded/shim/as_user.h) and reading images (noded/image).
 //
@@ -7,7 +7,12 @@
 // those that it is told to keep. The parent must have only one thread.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/job/placement.h"
@@ -15,6 +20,16 @@
 #include "noded/machine/files.h"
 
 namespace gantry::runtime {
+
+// Makes a child of one of root's processes a user altogether: all ids, the user's groups, no
+// capability in any set, and no way to gain one. To change only the fsuid would not be enough: uid
+// 0 and the capabilities would stay, and much of /proc, /sys and the devices asks for those.
+
+// It makes only system calls and allocates nothing, so a child of a process with many threads may
+// call it. If the process is not root, its ids stay as they are. Afterwards only root can trace the
+// process or read its memory and descriptors, and it ends with its parent. Returns nullptr when
+// done; otherwise what failed (errno is set), and the process must not go on.
+const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t count);
 
 // wait() returns it if the process could not become the user, and did nothing.
 inline constexpr int kNotTheUser = 125;
@@ -48,5 +63,19 @@ class UserChild {
   Fd ended_;  // pidfd of the child
   Fd socket_;
 };
+
+// Messages that carry one descriptor, for example between noded and the shims' template. The socket
+// is a SEQPACKET.
+
+inline constexpr std::size_t kMaxPassedBytes = 4096;
+
+// fd -1: no descriptor is sent. False: the other end is gone, or nothing could be sent.
+bool pass(const Fd& socket, std::string_view bytes, int fd);
+
+struct Passed {
+  std::string bytes;  // "" = the other end is gone
+  Fd fd;
+};
+Passed take_passed(const Fd& socket);  // waits for a message
 
 }  // namespace gantry::runtime

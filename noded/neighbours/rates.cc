@@ -1,7 +1,5 @@
 #include "noded/neighbours/rates.h"
 
-#include <algorithm>
-
 namespace gantry::neighbours {
 namespace {
 
@@ -23,8 +21,7 @@ double part(Duration before, Duration now, double us) {
 
 template <class T>
 const T* named(const std::vector<T>& all, const std::string& name) {
-  const auto it =
-      std::find_if(all.begin(), all.end(), [&](const T& one) { return one.name == name; });
+  const auto it = std::ranges::find_if(all, [&](const T& one) { return one.name == name; });
   return it == all.end() ? nullptr : &*it;
 }
 
@@ -144,10 +141,9 @@ class Interval {
 
   void links() {
     for (const LinkCount& link : now_.links) {
-      const auto old =
-          std::find_if(before_.links.begin(), before_.links.end(), [&](const LinkCount& one) {
-            return one.name == link.name && one.direction == link.direction;
-          });
+      const auto old = std::ranges::find_if(before_.links, [&](const LinkCount& one) {
+        return one.name == link.name && one.direction == link.direction;
+      });
       if (old == before_.links.end() || link.bytes_per_second == 0) continue;
       const bool in = link.direction == Direction::in;
       Row& r = row({Resource::network, link.name + (in ? " in" : " out")});

@@ -40,8 +40,8 @@ Restraint::Step Restraint::step(Instant now, const std::vector<Finding>& finding
     if (f.last == row->second.at) consider(now, f, row->second, floor, out);
   }
   while (holds_.size() > kMostHolds) {
-    const auto over = std::find_if(holds_.begin(), holds_.end(),
-                                   [](const Hold& hold) { return hold.undone.has_value(); });
+    const auto over =
+        std::ranges::find_if(holds_, [](const Hold& hold) { return hold.undone.has_value(); });
     if (over == holds_.end()) break;
     holds_.erase(over);
   }
@@ -72,12 +72,12 @@ void Restraint::consider(Instant now, const Finding& f, const Row& row, const Fl
   if (!has_rate && f.channel.resource != Resource::cpu) return;
   for (const Culprit& culprit : f.verdict.culprits) {
     const JobRow* job = row.of(culprit.key);
-    const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const Hold& hold) {
+    const bool held = std::ranges::any_of(holds_, [&](const Hold& hold) {
       return !hold.undone && hold.key == culprit.key && hold.channel == f.channel;
     });
     if (job == nullptr || held) continue;
     const auto in_force =
-        std::count_if(holds_.begin(), holds_.end(), [](const Hold& hold) { return !hold.undone; });
+        std::ranges::count_if(holds_, [](const Hold& hold) { return !hold.undone; });
     if (static_cast<std::size_t>(in_force) >= kMostHolds) return;
     const auto past = past_.find({culprit.key, f.channel});
     if (past != past_.end() && past->second.not_before && now < *past->second.not_before) continue;

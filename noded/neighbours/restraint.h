@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "noded/neighbours/finding.h"
+#include "noded/neighbours/detector.h"
 
 namespace gantry::neighbours {
 

@@ -9,7 +9,6 @@
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
 #include "noded/net/job_sockets.h"
-#include "noded/net/unix_socket.h"
 
 namespace gantry::node {
 namespace {

@@ -22,7 +22,7 @@
 #include "common/log/log.h"
 #include "common/loop/loop.h"
 #include "common/proto/node_relay.h"
-#include "noded/net/job_connection.h"
+#include "noded/net/job_sockets.h"
 
 namespace gantry::node {
 

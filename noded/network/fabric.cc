@@ -10,8 +10,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "noded/network/space.h"
-
 namespace gantry::network {
 namespace {
 
@@ -106,20 +104,12 @@ std::vector<NetworkRange> Fabric::resolvers_of(const proto::AttemptKey& key) con
   return it == rules_.members().end() ? std::vector<NetworkRange>{} : it->second.reach.resolvers;
 }
 
-std::string Fabric::directory_of(const proto::AttemptKey& key) const {
-  return options_.directory + "/" + name_of(key);
-}
-
 std::string space_file_of(const std::string& directory, const proto::AttemptKey& key) {
   return directory + "/" + name_of(key) + "/" + kSpaceFile;
 }
 
-std::string Fabric::space_file(const proto::AttemptKey& key) const {
-  return space_file_of(options_.directory, key);
-}
-
-std::string Fabric::sys_dir(const proto::AttemptKey& key) const {
-  return directory_of(key) + "/" + kSysDir;
+std::string Fabric::directory_of(const proto::AttemptKey& key) const {
+  return options_.directory + "/" + name_of(key);
 }
 
 Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
@@ -202,13 +192,13 @@ Result<Fabric::Counts> Fabric::counts() {
 }
 
 Result<void> Fabric::remove(const std::string& directory) {
-  if (auto r = WayOut::remove(directory); !r) return r;
-  if (auto r = NodesLink::remove(directory); !r) return r;
+  TRY(WayOut::remove(directory));
+  TRY(NodesLink::remove(directory));
   if (const auto node = open_space(fmt::format("{}/{}/{}", directory, kNodeDir, kSpaceFile)))
-    if (auto r = remove_links_of(*node); !r) return r;
+    TRY(remove_links_of(*node));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (auto r = release_directory(entry.path()); !r) return r;
+    TRY(release_directory(entry.path()));
   return {};
 }
 
@@ -217,8 +207,8 @@ Result<void> Fabric::open_node() {
   const std::string file = directory + "/" + kSpaceFile;
   auto space = open_space(file);
   if (!space) {
-    if (auto r = release_directory(directory); !r) return r;
-    if (auto r = make_directory(directory); !r) return r;
+    TRY(release_directory(directory));
+    TRY(make_directory(directory));
     space = make_space(file);
   }
   if (!space) return tl::unexpected(space.error());
@@ -230,15 +220,13 @@ Result<void> Fabric::open_node() {
                         ASSIGN(filter, Filter::open());
                         filter_ = std::make_unique<Filter>(std::move(*filter));
                         // The rules come before forwarding, so that nothing ever passes without.
-                        if (auto done = filter_->run(rules_.whole()); !done) return done;
-                        for (const char* name : kForwarding)
-                          if (auto done = set_sysctl(name, "1"); !done) return done;
+                        TRY(filter_->run(rules_.whole()));
+                        for (const char* name : kForwarding) TRY(set_sysctl(name, "1"));
                         return {};
                       });
       !r)
     return r;
-  if (auto r = links_->add_address("lo", node_address6(options_.blocks, options_.node)); !r)
-    return r;
+  TRY(links_->add_address("lo", node_address6(options_.blocks, options_.node)));
   ASSIGN(nodes, NodesLink::open(nodes_options(), space_, *links_));
   nodes_ = std::move(*nodes);
   return {};
@@ -296,7 +284,7 @@ Result<void> Fabric::set_way_to(const Peer& peer) {
   if (node == options_.node || peer.underlay.address.empty()) return {};
   const auto known = ways_.find(node);
   if (known != ways_.end() && known->second == peer.underlay) return {};
-  if (auto r = nodes_->set_way(node, peer.underlay); !r) return r;
+  TRY(nodes_->set_way(node, peer.underlay));
   ways_.insert_or_assign(node, peer.underlay);
   return {};
 }
@@ -317,8 +305,7 @@ Result<void> Fabric::attach(const JobNetwork& job) {
 Result<void> Fabric::detach(const proto::AttemptKey& key) {
   Result<void> out;
   turn({key}, {}, [&](const proto::AttemptKey&, const Result<void>& done) { out = done; });
-  for (const std::string& directory : take_left())
-    if (auto r = release_directory(directory); !r) return r;
+  for (const std::string& directory : take_left()) TRY(release_directory(directory));
   return out;
 }
 
@@ -384,20 +371,20 @@ void Fabric::take_space(Start& start) {
 
 Result<void> Fabric::connect(const Start& start) {
   const JobNetwork& job = *start.job;
-  if (auto r = bind_directory(directory_of(job.key), start.space); !r) return r;
+  TRY(bind_directory(directory_of(job.key), start.space));
   if (auto r = links_->together([&] { return settle_node(job, start.space.link); }); !r) return r;
   return inside(start.space.space, [&] { return settle_job(job); });
 }
 
 Result<void> Fabric::settle_node(const JobNetwork& job, const std::string& link) {
   // By this name the next Fabric knows whose link it is.
-  if (auto r = links_->name(link, name_of(job.key)); !r) return r;
+  TRY(links_->name(link, name_of(job.key)));
   const Ip6 six = address6(options_.blocks, job.part);
-  if (auto r = links_->add_neighbour(link, six, kJobMac); !r) return r;
-  if (auto r = links_->add_route(link, six, 128, std::nullopt); !r) return r;
+  TRY(links_->add_neighbour(link, six, kJobMac));
+  TRY(links_->add_route(link, six, 128, std::nullopt));
   if (const auto four = address4(options_.blocks, job.part)) {
     // The job is one address on its link in both families, and is found by the IPv6 one.
-    if (auto r = links_->add_route(link, *four, 32, six); !r) return r;
+    TRY(links_->add_route(link, *four, 32, six));
   }
   return job.bits_per_second > 0 ? links_->limit_rate(link, job.bits_per_second) : Result<void>{};
 }
@@ -406,9 +393,9 @@ Result<void> Fabric::settle_node(const JobNetwork& job, const std::string& link)
 Result<void> Fabric::settle_job(const JobNetwork& job) {
   ASSIGN(links, Netlink::open(Netlink::For::changes));
   return links->together([&]() -> Result<void> {
-    if (auto r = links->add_address(kJobEnd, address6(options_.blocks, job.part)); !r) return r;
+    TRY(links->add_address(kJobEnd, address6(options_.blocks, job.part)));
     if (const auto four = address4(options_.blocks, job.part)) {
-      if (auto r = links->add_address(kJobEnd, *four); !r) return r;
+      TRY(links->add_address(kJobEnd, *four));
       if (auto r = links->add_route(kJobEnd, Ip4{}, 0, kGateway); !r) return r;
     }
     return job.bits_per_second > 0 ? links->limit_rate(kJobEnd, job.bits_per_second)

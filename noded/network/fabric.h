@@ -12,7 +12,7 @@
 // for good; so a job can neither answer in another's name nor flood anybody with questions. There
 // is no bridge. The machine's own namespace gets no more than nodes_link.h says.
 //
-// Namespaces with their links are made in advance (ready_spaces.h), so that an attempt gets no more
+// Namespaces with their links are made in advance (space.h), so that an attempt gets no more
 // than its addresses and rules; and what ended attempts leave is removed when nobody waits for it.
 //
 // All that a Fabric makes is bound to files in its directory and outlives its process: the next
@@ -30,11 +30,10 @@
 
 #include "common/fd.h"
 #include "common/proto/job_network.h"
-#include "noded/network/filter.h"
 #include "noded/network/netlink.h"
 #include "noded/network/nodes_link.h"
-#include "noded/network/ready_spaces.h"
 #include "noded/network/rules.h"
+#include "noded/network/space.h"
 #include "noded/network/way_out.h"
 
 namespace gantry::network {
@@ -109,8 +108,12 @@ class Fabric {
 
   // The file that holds the attempt's namespace, and a read-only sysfs that shows the links of this
   // namespace: a container may not mount one of a namespace that is not its own.
-  [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const;
-  [[nodiscard]] std::string sys_dir(const proto::AttemptKey& key) const;
+  [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const {
+    return space_file_of(options_.directory, key);
+  }
+  [[nodiscard]] std::string sys_dir(const proto::AttemptKey& key) const {
+    return directory_of(key) + "/" + kSysDir;
+  }
   [[nodiscard]] std::size_t attempts() const { return rules_.members().size(); }
   // The name servers that the attempt may ask; none if it has none, or there is no way out.
   [[nodiscard]] std::vector<NetworkRange> resolvers_of(const proto::AttemptKey& key) const;

@@ -46,6 +46,14 @@ std::vector<std::uint8_t> bytes_of(const Ip4& address) {
   return out;
 }
 
+tcmsg queue_of(std::uint32_t index) {
+  tcmsg header{};
+  header.tcm_family = AF_UNSPEC;
+  header.tcm_ifindex = static_cast<int>(index);
+  header.tcm_parent = TC_H_ROOT;
+  return header;
+}
+
 }  // namespace
 
 void Netlink::CloseSocket::operator()(nl_sock* socket) const {
@@ -250,10 +258,6 @@ Result<void> Netlink::add_address(const std::string& link, int family, const voi
   return send(m, fmt::format("{} could not have the address {}", link, what));
 }
 
-Result<void> Netlink::add_address(const std::string& link, const Ip6& address) {
-  return add_address(link, AF_INET6, address.bytes.data(), address.bytes.size(), text_of(address));
-}
-
 Result<void> Netlink::add_address(const std::string& link, const Ip4& address) {
   const std::uint32_t value = htonl(address.value);
   return add_address(link, AF_INET, &value, sizeof value, text_of(address));
@@ -291,30 +295,20 @@ Result<void> Netlink::add_route(const std::string& link, const Route& route,
     std::array<std::uint8_t, 18> gateway{};  // rtvia: the family in two bytes, then the address
     const std::uint16_t six = AF_INET6;
     std::copy_n(reinterpret_cast<const std::uint8_t*>(&six), 2, gateway.begin());
-    std::copy(route.via->bytes.begin(), route.via->bytes.end(), gateway.begin() + 2);
+    std::ranges::copy(route.via->bytes, gateway.begin() + 2);
     put(m, RTA_VIA, gateway.data(), gateway.size());
   }
   return send(m, fmt::format("the route to {}/{} could not be set", what, route.bits));
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip6& to, int bits,
-                                const std::optional<Ip6>& via) {
-  return add_route(link, {AF_INET6, bytes_of(to), bits, via, 0}, text_of(to));
+                                const std::optional<Ip6>& via, std::uint32_t metric) {
+  return add_route(link, {AF_INET6, bytes_of(to), bits, via, metric}, text_of(to));
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits,
-                                const std::optional<Ip6>& via) {
-  return add_route(link, {AF_INET, bytes_of(to), bits, via, 0}, text_of(to));
-}
-
-Result<void> Netlink::add_far_route(const std::string& link, const Ip6& to, int bits,
-                                    const Via& via) {
-  return add_route(link, {AF_INET6, bytes_of(to), bits, via.gateway, via.metric}, text_of(to));
-}
-
-Result<void> Netlink::add_far_route(const std::string& link, const Ip4& to, int bits,
-                                    const Via& via) {
-  return add_route(link, {AF_INET, bytes_of(to), bits, via.gateway, via.metric}, text_of(to));
+                                const std::optional<Ip6>& via, std::uint32_t metric) {
+  return add_route(link, {AF_INET, bytes_of(to), bits, via, metric}, text_of(to));
 }
 
 // tc-tbf(8): a packet leaves when the bucket has a token for each of its bytes. The bucket holds
@@ -326,10 +320,7 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
   // (94 % of a bucket, measured) are within 5 % of what was asked for.
   const std::uint64_t rate = std::max<std::uint64_t>(bits_per_second / 8 * 103 / 100, 1'000);
   const std::uint64_t burst = std::max<std::uint64_t>(rate / 100, 128 << 10);
-  tcmsg header{};
-  header.tcm_family = AF_UNSPEC;
-  header.tcm_ifindex = static_cast<int>(*index);
-  header.tcm_parent = TC_H_ROOT;
+  const tcmsg header = queue_of(*index);
   nl_msg* m = message(RTM_NEWQDISC, kReplace, header);
   put(m, TCA_KIND, "tbf");
   tc_tbf_qopt options{};
@@ -348,10 +339,7 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
 
 Result<void> Netlink::unlimit_rate(const std::string& link) {
   ASSIGN(index, index_of(link));
-  tcmsg header{};
-  header.tcm_family = AF_UNSPEC;
-  header.tcm_ifindex = static_cast<int>(*index);
-  header.tcm_parent = TC_H_ROOT;
+  const tcmsg header = queue_of(*index);
   // The link has a queue of the kernel's own then, which cannot be removed: that is no error here.
   (void)send(message(RTM_DELQDISC, 0, header), "");
   return {};

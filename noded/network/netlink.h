@@ -5,6 +5,8 @@
 // Every call waits for the kernel's answer. An error's sentence names what was to be done.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -12,8 +14,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/fd.h"
 #include "noded/network/address.h"
 
 struct nl_sock;
@@ -95,26 +99,22 @@ class Netlink {
   Result<void> set_down(const std::string& link);
 
   // Addresses of one host. No duplicates are looked for.
-  Result<void> add_address(const std::string& link, const Ip6& address);
+  Result<void> add_address(const std::string& link, const Ip6& address) {
+    return add_address(link, AF_INET6, address.bytes.data(), address.bytes.size(),
+                       text_of(address));
+  }
   Result<void> add_address(const std::string& link, const Ip4& address);
   // The neighbour is known for good, so nobody asks for it and nobody can answer.
   Result<void> add_neighbour(const std::string& link, const Ip6& address, const Mac& mac);
 
   // A route by this link. Without `via` the destination is at the link itself. A gateway's address
-  // is taken as it is, on the link; an IPv4 route has an IPv6 gateway too (RFC 5549).
+  // is taken as it is, on the link; an IPv4 route has an IPv6 gateway too (RFC 5549). A metric says
+  // of a route in a namespace that is not ours alone whose it is; remove_routes() removes all of
+  // them that have this metric.
   Result<void> add_route(const std::string& link, const Ip6& to, int bits,
-                         const std::optional<Ip6>& via);
+                         const std::optional<Ip6>& via, std::uint32_t metric = 0);
   Result<void> add_route(const std::string& link, const Ip4& to, int bits,
-                         const std::optional<Ip6>& via);
-
-  // A route in a namespace that is not ours alone: its metric says whose it is. remove_routes()
-  // removes all of them that have this metric.
-  struct Via {
-    Ip6 gateway;
-    std::uint32_t metric = 0;
-  };
-  Result<void> add_far_route(const std::string& link, const Ip6& to, int bits, const Via& via);
-  Result<void> add_far_route(const std::string& link, const Ip4& to, int bits, const Via& via);
+                         const std::optional<Ip6>& via, std::uint32_t metric = 0);
   Result<void> remove_routes(std::uint32_t metric);
 
   // Holds what leaves by the link to this rate in bits per second, within 5 %, by a token bucket.
@@ -158,5 +158,28 @@ class Netlink {
   std::unique_ptr<nl_sock, CloseSocket> events_;  // hears of links while wait_until_up() runs
   std::optional<Batch> batch_;                    // set while together() runs
 };
+
+// Links of a node's namespace to the machine's own namespace, for way_out.h and routed.h. Their
+// names are a prefix and a number, and the alias of each says whose it is; so the daemon after one
+// that was killed finds its own, and several nodes of one machine do not meet.
+struct MachineLink {
+  std::string_view prefix;    // of the name on the machine; a number below 4,096 follows
+  std::string owner;          // a path, the same after a restart
+  std::string_view node_end;  // the name in the node's namespace
+  Mac machine_mac{}, node_mac{};
+  std::uint32_t mtu = 0;
+};
+
+std::string machine_link(std::string_view prefix, std::uint32_t number);
+
+// The number of the owner's link; none if it has none.
+std::optional<std::uint32_t> find_machine_link(Netlink& machine, std::string_view prefix,
+                                               const std::string& owner);
+
+// The link is there, or is made; nothing has a route by it yet. What is left of one whose other end
+// is not in the node's namespace any more is removed by `remove`.
+Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& link,
+                                        const Fd& node_space, Netlink& node_links,
+                                        const std::function<Result<void>(std::uint32_t)>& remove);
 
 }  // namespace gantry::network

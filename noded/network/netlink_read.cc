@@ -12,53 +12,49 @@
 #include <cstring>
 
 #include "common/fd.h"
+#include "common/text/hash.h"
+#include "noded/network/netlink.h"
 #include "noded/network/netlink_message.h"
 
 namespace gantry::network {
+
 namespace {
 
 // IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
 constexpr std::uint8_t kOperationalUp = 6;
 
+// An attribute of the link that the message is about; nullptr = it says nothing of that.
+nlattr* attribute_of(nl_msg* m, int type) {
+  return ::nlmsg_find_attr(::nlmsg_hdr(m), sizeof(ifinfomsg), type);
+}
+
 int note_link(nl_msg* m, void* out) {
-  const nlmsghdr* header = ::nlmsg_hdr(m);
-  if (header->nlmsg_type != RTM_NEWLINK) return NL_OK;
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(const_cast<nlmsghdr*>(header), sizeof(ifinfomsg), attributes.data(), IFLA_MAX,
-                    nullptr) != 0 ||
-      attributes[IFLA_IFNAME] == nullptr)
-    return NL_OK;
+  nlattr* const name = attribute_of(m, IFLA_IFNAME);
+  if (::nlmsg_hdr(m)->nlmsg_type != RTM_NEWLINK || name == nullptr) return NL_OK;
   Netlink::Link& link = static_cast<std::vector<Netlink::Link>*>(out)->emplace_back();
-  link.name = ::nla_get_string(attributes[IFLA_IFNAME]);
-  if (attributes[IFLA_IFALIAS] != nullptr) link.alias = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  link.name = ::nla_get_string(name);
+  if (nlattr* alias = attribute_of(m, IFLA_IFALIAS)) link.alias = ::nla_get_string(alias);
   return NL_OK;
 }
 
 int note_state(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
-      attributes[IFLA_OPERSTATE] != nullptr)
-    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(attributes[IFLA_OPERSTATE]);
+  if (nlattr* state = attribute_of(m, IFLA_OPERSTATE))
+    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(state);
   return NL_OK;
 }
 
 int note_alias(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
-      attributes[IFLA_IFALIAS] != nullptr)
-    *static_cast<std::string*>(out) = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  if (nlattr* alias = attribute_of(m, IFLA_IFALIAS))
+    *static_cast<std::string*>(out) = ::nla_get_string(alias);
   return NL_OK;
 }
 
 int note_traffic(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) != 0 ||
-      attributes[IFLA_STATS64] == nullptr)
-    return NL_OK;
+  nlattr* const found = attribute_of(m, IFLA_STATS64);
+  if (found == nullptr) return NL_OK;
   rtnl_link_stats64 stats{};
-  std::memcpy(&stats, ::nla_data(attributes[IFLA_STATS64]),
-              std::min<std::size_t>(sizeof stats,
-                                    static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
+  std::memcpy(&stats, ::nla_data(found),
+              std::min(sizeof stats, static_cast<std::size_t>(::nla_len(found))));
   *static_cast<Netlink::Traffic*>(out) = {stats.tx_packets, stats.tx_bytes, stats.rx_packets,
                                           stats.rx_bytes};
   return NL_OK;
@@ -70,6 +66,32 @@ int note_index(nl_msg* m, void* out) {
     *static_cast<std::uint32_t*>(out) =
         static_cast<std::uint32_t>(static_cast<const ifinfomsg*>(::nlmsg_data(header))->ifi_index);
   return NL_OK;
+}
+
+constexpr std::uint32_t kNumbers = 4096;    // that a machine has for its daemons' links
+constexpr std::uint32_t kNumberTries = 64;  // numbers that are looked at for one daemon
+
+std::uint32_t first_link_number(const std::string& owner) {
+  return fnv1a(owner) % kNumbers;
+}
+
+struct Place {
+  std::optional<std::uint32_t> mine, free;
+};
+
+// The number whose link says that it is the owner's, and the first number that has no link.
+Place find_place(Netlink& machine, std::string_view prefix, const std::string& owner) {
+  Place out;
+  const std::uint32_t first = first_link_number(owner);
+  for (std::uint32_t i = 0; i < kNumberTries; ++i) {
+    const std::uint32_t number = (first + i) % kNumbers;
+    const auto alias = machine.alias_of(machine_link(prefix, number));
+    if (!alias && !out.free) out.free = number;
+    if (!alias || *alias != owner) continue;
+    out.mine = number;
+    break;
+  }
+  return out;
 }
 
 }  // namespace
@@ -192,8 +214,7 @@ Result<void> Netlink::remove_routes(std::uint32_t metric) {
   for (const int family : {AF_INET, AF_INET6}) {
     rtmsg header{};
     header.rtm_family = static_cast<std::uint8_t>(family);
-    if (auto r = dump(message(RTM_GETROUTE, NLM_F_DUMP, header), note_route, &routes, "routes"); !r)
-      return r;
+    TRY(dump(message(RTM_GETROUTE, NLM_F_DUMP, header), note_route, &routes, "routes"));
   }
   for (const OwnRoute& route : routes.found) {
     rtmsg header = route.header;
@@ -201,7 +222,7 @@ Result<void> Netlink::remove_routes(std::uint32_t metric) {
     nl_msg* m = message(RTM_DELROUTE, 0, header);
     put(m, RTA_DST, route.to.data(), route.to.size());
     ::nla_put_u32(m, RTA_PRIORITY, metric);
-    if (auto r = send(m, "a route could not be removed"); !r) return r;
+    TRY(send(m, "a route could not be removed"));
   }
   return {};
 }
@@ -247,6 +268,44 @@ Result<void> Netlink::wait_until_up(const std::string& link) const {
   (void)::nl_socket_drop_membership(events, RTNLGRP_LINK);
   empty(::nl_socket_get_fd(events));
   return out;
+}
+
+std::string machine_link(std::string_view prefix, std::uint32_t number) {
+  return fmt::format("{}{}", prefix, number);
+}
+
+std::optional<std::uint32_t> find_machine_link(Netlink& machine, std::string_view prefix,
+                                               const std::string& owner) {
+  return find_place(machine, prefix, owner).mine;
+}
+
+Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& link,
+                                        const Fd& node_space, Netlink& node_links,
+                                        const std::function<Result<void>(std::uint32_t)>& remove) {
+  const Place place = find_place(machine, link.prefix, link.owner);
+  if (place.mine && node_links.index_of(std::string(link.node_end))) return *place.mine;
+  if (place.mine) TRY(remove(*place.mine));
+  // A daemon may have been killed before it had written on the link whose it is.
+  const std::string node_end(link.node_end);
+  if (node_links.index_of(node_end)) TRY(node_links.remove_link(node_end));
+  const auto number = place.mine ? place.mine : place.free;
+  if (!number)
+    return fail(
+        ErrorCode::unavailable,
+        fmt::format("the machine has links {} to {} of others already",
+                    machine_link(link.prefix, first_link_number(link.owner)),
+                    machine_link(link.prefix,
+                                 (first_link_number(link.owner) + kNumberTries - 1) % kNumbers)));
+  Netlink::Veth veth;
+  veth.name = machine_link(link.prefix, *number);
+  veth.peer_name = link.node_end;
+  veth.mac = link.machine_mac;
+  veth.peer_mac = link.node_mac;
+  veth.peer_space = node_space.get();
+  veth.mtu = link.mtu;
+  veth.alias = link.owner;
+  TRY(machine.make_veth(veth));
+  return *number;
 }
 
 }  // namespace gantry::network

@@ -54,8 +54,7 @@ Result<void> try_often(const std::function<Result<void>()>& make) {
 // Routes to the jobs of a node.
 Result<void> add_routes(Netlink& links, const Blocks& blocks, std::uint32_t node,
                         const std::optional<Ip6>& via) {
-  if (auto r = links.add_route(kNodesLink, node_prefix(blocks, node), kNodePrefixBits, via); !r)
-    return r;
+  TRY(links.add_route(kNodesLink, node_prefix(blocks, node), kNodePrefixBits, via));
   const auto block = node_block(blocks, node);
   return block ? links.add_route(kNodesLink, *block, kNodeBlockBits, via) : Result<void>{};
 }
@@ -74,12 +73,12 @@ class VxlanLink : public NodesLink {
     vxlan.space = space.get();
     vxlan.mtu = mtu();
     if (auto r = try_often([&] { return outside->make_vxlan(vxlan); }); !r) return r;
-    if (auto r = links_.add_address(kNodesLink, link_address(options_.node)); !r) return r;
+    TRY(links_.add_address(kNodesLink, link_address(options_.node)));
     return links_.set_up(kNodesLink);
   }
   Result<void> set_way(std::uint32_t node, const Underlay& at) override {
-    if (auto r = links_.add_remote(kNodesLink, mac_of(node), at); !r) return r;
-    if (auto r = links_.add_neighbour(kNodesLink, link_address(node), mac_of(node)); !r) return r;
+    TRY(links_.add_remote(kNodesLink, mac_of(node), at));
+    TRY(links_.add_neighbour(kNodesLink, link_address(node), mac_of(node)));
     return add_routes(links_, options_.blocks, node, link_address(node));
   }
   [[nodiscard]] std::uint32_t mtu() const override { return kUnderlayMtu - kVxlanBytes; }
@@ -96,7 +95,7 @@ class WireGuardLink : public NodesLink {
   Result<void> make(const Fd& space) {
     ASSIGN(outside, Netlink::open());
     // Its socket is where it was made, so the encrypted packets leave from the machine.
-    if (auto r = outside->make_wireguard(kNodesLink, space.get(), mtu()); !r) return r;
+    TRY(outside->make_wireguard(kNodesLink, space.get(), mtu()));
     const auto opened = inside(space, [&]() -> Result<void> {
       ASSIGN(guard, WireGuard::open());
       guard_.emplace(std::move(*guard));
@@ -104,7 +103,7 @@ class WireGuardLink : public NodesLink {
     });
     if (!opened) return opened;
     const std::uint16_t port = options_.underlay.port;
-    if (auto r = guard_->set_own(kNodesLink, options_.secret, port); !r) return r;
+    TRY(guard_->set_own(kNodesLink, options_.secret, port));
     return try_often([&] { return links_.set_up(kNodesLink); });  // here it takes its port
   }
   Result<void> set_way(std::uint32_t node, const Underlay& at) override {
@@ -117,10 +116,10 @@ class WireGuardLink : public NodesLink {
                                 at.address));
     const auto before = keys_.find(node);
     if (before != keys_.end() && before->second != *key)
-      if (auto r = guard_->remove_peer(kNodesLink, before->second); !r) return r;
+      TRY(guard_->remove_peer(kNodesLink, before->second));
     const WireGuard::Peer peer{*key, at, node_prefix(options_.blocks, node),
                                node_block(options_.blocks, node)};
-    if (auto r = guard_->set_peer(kNodesLink, peer); !r) return r;
+    TRY(guard_->set_peer(kNodesLink, peer));
     keys_.insert_or_assign(node, *key);
     return add_routes(links_, options_.blocks, node, std::nullopt);
   }
@@ -138,7 +137,7 @@ class RoutedLink : public NodesLink {
   RoutedLink(const Options& options, Netlink& links, Routed&& machine)
       : options_(options), links_(links), machine_(std::move(machine)) {}
   Result<void> set_way(std::uint32_t node, const Underlay& at) override {
-    if (auto r = machine_.set_way(node, at); !r) return r;
+    TRY(machine_.set_way(node, at));
     return add_routes(links_, options_.blocks, node, kRoutedGateway);
   }
   [[nodiscard]] std::uint32_t mtu() const override { return machine_.mtu(); }

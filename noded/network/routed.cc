@@ -14,7 +14,7 @@
 #include <cstring>
 #include <optional>
 
-#include "noded/network/machine_link.h"
+#include "noded/network/netlink.h"
 #include "noded/network/nodes_link.h"
 #include "noded/network/space.h"
 
@@ -203,8 +203,8 @@ std::string routed_rules(std::uint32_t number, const Routed::Options& options) {
 
 // The link goes last, because it is what says whose routes and table these are.
 Result<void> remove_routed(Netlink& machine, std::uint32_t number) {
-  if (auto r = machine.set_down(machine_link(kRoutedLinks, number)); !r) return r;
-  if (auto r = machine.remove_routes(kFirstMetric + number); !r) return r;
+  TRY(machine.set_down(machine_link(kRoutedLinks, number)));
+  TRY(machine.remove_routes(kFirstMetric + number));
   ASSIGN(filter, Filter::open());
   if (auto r = filter->run(fmt::format("table {0}\ndelete table {0}\n", routed_table(number))); !r)
     return r;
@@ -240,20 +240,19 @@ Result<void> Routed::settle(const Fd& node_space, Netlink& node_links) {
   if (!number) return tl::unexpected(number.error());
   number_ = *number;
   const std::string link = machine_link(kRoutedLinks, number_);
-  if (auto r = filter_->run(routed_rules(number_, options_)); !r) return r;
-  if (auto r = machine_->remove_routes(kFirstMetric + number_); !r) return r;
-  if (auto r = machine_->set_up(link); !r) return r;
-  if (auto r = node_links.set_up(kNodesLink); !r) return r;
-  if (auto r = machine_->add_neighbour(link, kNodeEnd, kRoutedNodeMac); !r) return r;
+  TRY(filter_->run(routed_rules(number_, options_)));
+  TRY(machine_->remove_routes(kFirstMetric + number_));
+  TRY(machine_->set_up(link));
+  TRY(node_links.set_up(kNodesLink));
+  TRY(machine_->add_neighbour(link, kNodeEnd, kRoutedNodeMac));
   if (auto r = machine_->add_route(link, node_prefix(options_.blocks, options_.node),
                                    kNodePrefixBits, kNodeEnd);
       !r)
     return r;
   if (const auto block = node_block(options_.blocks, options_.node))
-    if (auto r = machine_->add_route(link, *block, kNodeBlockBits, kNodeEnd); !r) return r;
-  if (auto r = node_links.add_address(kNodesLink, kNodeEnd); !r) return r;
-  if (auto r = node_links.add_neighbour(kNodesLink, kRoutedGateway, kRoutedMachineMac); !r)
-    return r;
+    TRY(machine_->add_route(link, *block, kNodeBlockBits, kNodeEnd));
+  TRY(node_links.add_address(kNodesLink, kNodeEnd));
+  TRY(node_links.add_neighbour(kNodesLink, kRoutedGateway, kRoutedMachineMac));
   return machine_->wait_until_up(link);
 }
 
@@ -271,8 +270,8 @@ Result<void> Routed::set_way(std::uint32_t node, const Underlay& at) {
   // A node of this machine has a route already, which its own daemon has made.
   for (const Nearby& one : nearby_)
     if (one.address == address) return {};
-  const auto network = std::find_if(nearby_.begin(), nearby_.end(),
-                                    [&](const Nearby& one) { return contains(one, address); });
+  const auto network =
+      std::ranges::find_if(nearby_, [&](const Nearby& one) { return contains(one, address); });
   if (network == nearby_.end()) return {};  // it is behind a router, which knows where
   const auto neighbour = read_neighbour(at.key);
   if (!neighbour)
@@ -294,14 +293,13 @@ Result<void> Routed::set_way(std::uint32_t node, const Underlay& at) {
   const auto before = macs_.find(node);
   std::string rules = before == macs_.end() ? std::string() : change("delete", before->second);
   rules += change("add", neighbour->mac);
-  if (auto r = filter_->run(rules); !r) return r;
+  TRY(filter_->run(rules));
   macs_.insert_or_assign(node, neighbour->mac);
-  const Netlink::Via via{neighbour->gateway, kFirstMetric + number_};
-  if (auto r = machine_->add_far_route(network->link, node_prefix(options_.blocks, node),
-                                       kNodePrefixBits, via);
-      !r)
-    return r;
-  return block ? machine_->add_far_route(network->link, *block, kNodeBlockBits, via)
+  const std::uint32_t metric = kFirstMetric + number_;
+  TRY(machine_->add_route(network->link, node_prefix(options_.blocks, node), kNodePrefixBits,
+                          neighbour->gateway, metric));
+  return block ? machine_->add_route(network->link, *block, kNodeBlockBits, neighbour->gateway,
+                                     metric)
                : Result<void>{};
 }
 

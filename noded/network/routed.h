@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "common/fd.h"
-#include "noded/network/filter.h"
 #include "noded/network/netlink.h"
+#include "noded/network/rules.h"
 
 namespace gantry::network {
 

@@ -17,15 +17,46 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/proto/attempt.h"
+#include "common/result.h"
 #include "common/text/network_range.h"
 #include "noded/network/address.h"
 
+struct nft_ctx;
+
 namespace gantry::network {
+
+// Changes the packet filter of one network namespace by libnftables. A text of several commands is
+// one transaction: all of it holds afterwards, or nothing of it.
+class Filter {
+ public:
+  // The filter of the namespace in which the thread is now.
+  static Result<Filter> open();
+
+  // The error has the first line of what libnftables says.
+  Result<void> run(const std::string& commands);
+  // The packets that the counter of a link's element has counted; the set has interfaces' names.
+  Result<std::uint64_t> packets_of(const std::string& table, const std::string& set,
+                                   const std::string& link);
+  // The packets of everything that is named and counted in what a command lists: counters, or
+  // elements of a set of names.
+  Result<std::map<std::string, std::uint64_t>> counters(const std::string& command);
+  // The table as JSON, with its counters and the elements of its sets.
+  Result<std::string> list(const std::string& table);
+
+ private:
+  struct CloseContext {
+    void operator()(nft_ctx* context) const;
+  };
+  explicit Filter(nft_ctx* context) : context_(context) {}
+  std::unique_ptr<nft_ctx, CloseContext> context_;
+};
 
 // What a job may begin to talk to beside its own parts, and who may begin to talk to it.
 struct Reach {
@@ -88,5 +119,18 @@ class RuleBook {
   std::map<proto::AttemptKey, Member> members_;
   Elements elements_;
 };
+
+// Which name servers the jobs of a node may ask.
+
+inline constexpr std::uint16_t kResolverPort = 53;
+inline constexpr std::size_t kMostResolvers = 3;  // more are not asked by the C library
+
+// Those that the text of a resolv.conf names and that another machine than this one can be; a
+// server on the machine's loopback is none.
+std::vector<NetworkRange> resolvers_of(std::string_view resolv_conf);
+
+// The configured ones; or those of /etc/resolv.conf, or else of the file that systemd-resolved
+// keeps behind its own server.
+std::vector<NetworkRange> resolvers_here(const std::vector<std::string>& configured);
 
 }  // namespace gantry::network

@@ -4,9 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "noded/network/filter.h"
-#include "noded/network/machine_link.h"
-#include "noded/network/resolvers.h"
+#include "noded/network/netlink.h"
 #include "noded/network/rules.h"
 #include "noded/network/space.h"
 
@@ -90,9 +88,9 @@ table inet gantry_way {
 
 Result<void> settle_machine(Netlink& machine, std::uint32_t number) {
   const std::string link = way_link(number);
-  if (auto r = machine.set_up(link); !r) return r;
-  if (auto r = machine.add_neighbour(link, address6_of(number), kWayMac); !r) return r;
-  if (auto r = machine.add_route(link, address6_of(number), 128, std::nullopt); !r) return r;
+  TRY(machine.set_up(link));
+  TRY(machine.add_neighbour(link, address6_of(number), kWayMac));
+  TRY(machine.add_route(link, address6_of(number), 128, std::nullopt));
   // The node is one address on its link in both families, and is found by the IPv6 one.
   return machine.add_route(link, address4_of(number), 32, address6_of(number));
 }
@@ -100,9 +98,9 @@ Result<void> settle_machine(Netlink& machine, std::uint32_t number) {
 // The node's default routes lead to the machine, in place of those that lead to the rules only.
 Result<void> settle_node(Netlink& node, std::uint32_t number, const WayOut::Families& families) {
   const std::string link(kWayLink);
-  if (auto r = node.add_address(link, address6_of(number)); !r) return r;
-  if (auto r = node.add_address(link, address4_of(number)); !r) return r;
-  if (auto r = node.add_neighbour(link, kWayGateway, kMachineMac); !r) return r;
+  TRY(node.add_address(link, address6_of(number)));
+  TRY(node.add_address(link, address4_of(number)));
+  TRY(node.add_neighbour(link, kWayGateway, kMachineMac));
   if (families.six)
     if (auto r = node.add_route(link, Ip6{}, 0, kWayGateway); !r) return r;
   if (families.four) return node.add_route(link, Ip4{}, 0, kWayGateway);
@@ -111,7 +109,7 @@ Result<void> settle_node(Netlink& node, std::uint32_t number, const WayOut::Fami
 
 // The link goes last, because it is what says whose table it is; while it is down nothing passes.
 Result<void> remove_place(Netlink& machine, std::uint32_t number) {
-  if (auto r = machine.set_down(way_link(number)); !r) return r;
+  TRY(machine.set_down(way_link(number)));
   ASSIGN(filter, Filter::open());
   if (auto r = filter->run(fmt::format("table {0}\ndelete table {0}\n", way_table(number))); !r)
     return r;
@@ -120,7 +118,7 @@ Result<void> remove_place(Netlink& machine, std::uint32_t number) {
 
 Result<void> translate(std::uint32_t number, const WayOut::Options& options, const Fd& node_space) {
   ASSIGN(machine, Filter::open());
-  if (auto r = machine->run(rules_of(number, options)); !r) return r;
+  TRY(machine->run(rules_of(number, options)));
   return inside(node_space, [&]() -> Result<void> {
     ASSIGN(node, Filter::open());
     return node->run(std::string(kNodeTable));

@@ -2,9 +2,15 @@
 // a, b; what a, b and number mean depends on the kind.
 #include "noded/pmi/collect.h"
 
-#include "noded/pmi/wire.h"
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
 
 namespace gantry::pmix {
+
 namespace {
 
 constexpr char kPart = 1;      // a = which gathering, b = the part
@@ -24,6 +30,17 @@ std::string as_bytes(std::uint32_t value) {
   return out;
 }
 
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> out(1);
+  for (const char c : list) {
+    if (c == ',')
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 void Collect::send(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
@@ -36,6 +53,10 @@ void Collect::send(std::uint32_t node, char kind, std::uint32_t number, std::str
   out += a;
   out += b;
   send_(node, out);
+}
+
+void Collect::answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data) {
+  send(node, kAnswer, question, good ? "1" : "0", data);
 }
 
 bool Collect::receive(std::uint32_t node, std::string_view bytes) {
@@ -125,8 +146,54 @@ void Collect::ask(std::uint32_t node, std::uint32_t rank, Done done) {
   send(node, kQuestion, question, as_bytes(rank), "");
 }
 
-void Collect::answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data) {
-  send(node, kAnswer, question, good ? "1" : "0", data);
+std::uint32_t Layout::first_rank(std::uint32_t node) const {
+  std::uint32_t rank = 0;
+  for (std::uint32_t n = 0; n < node; ++n) rank += tasks[n];
+  return rank;
+}
+
+std::uint32_t Layout::node_of(std::uint32_t rank) const {
+  std::uint32_t node = 0;
+  for (std::uint32_t first = 0; node + 1 < nodes.size(); ++node) {
+    first += tasks[node];
+    if (rank < first) break;
+  }
+  return node;
+}
+
+std::optional<Layout> read_layout(int argc, char** argv) {
+  if (argc != 5) return std::nullopt;
+  Layout layout;
+  layout.name = argv[1];
+  layout.self = static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10));
+  layout.nodes = words_of(argv[3]);
+  for (const auto& word : words_of(argv[4]))
+    layout.tasks.push_back(static_cast<std::uint32_t>(std::strtoul(word.c_str(), nullptr, 10)));
+  if (layout.tasks.size() != layout.nodes.size() || layout.self >= layout.nodes.size())
+    return std::nullopt;
+  return layout;
+}
+
+void say(Word word, std::uint32_t number, std::string_view bytes) {
+  static std::mutex writing;
+  std::string out;
+  append(out, word, number, bytes);
+  const std::lock_guard lock(writing);
+  for (std::size_t at = 0; at < out.size();) {
+    const ssize_t n = ::send(kSocket, out.data() + at, out.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) ::_exit(1);
+    at += static_cast<std::size_t>(n);
+  }
+}
+
+void say_to_peer(std::uint32_t node, std::string_view bytes) {
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), kMaxPeerBytes)))
+    say(Word::peer, node, bytes.substr(0, kMaxPeerBytes));
+}
+
+void say_abort(std::uint32_t rank, int status, const std::string& why) {
+  say(Word::abort, rank, std::string(reinterpret_cast<const char*>(&status), sizeof status) + why);
 }
 
 }  // namespace gantry::pmix

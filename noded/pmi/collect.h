@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "noded/pmi/wire.h"
+
 namespace gantry::pmix {
 
 class Collect {
@@ -64,5 +66,28 @@ class Collect {
   std::map<std::uint32_t, Done> questions_;
   std::uint32_t next_question_ = 0;
 };
+
+// How the tasks of a step are spread over its nodes, and how the shim tells it to the server beside
+// them.
+struct Layout {
+  std::string name;                  // name of the namespace
+  std::uint32_t self = 0;            // index of this node
+  std::vector<std::string> nodes;    // in the order of ranks
+  std::vector<std::uint32_t> tasks;  // number of tasks of each node
+  [[nodiscard]] std::uint32_t first_rank(std::uint32_t node) const;
+  [[nodiscard]] std::uint32_t size() const {
+    return first_rank(static_cast<std::uint32_t>(nodes.size()));
+  }
+  [[nodiscard]] std::uint32_t node_of(std::uint32_t rank) const;
+};
+
+// What a server says to its shim; several threads may. The process ends if the shim is gone, and
+// the step with it.
+void say(Word word, std::uint32_t number, std::string_view bytes);
+void say_to_peer(std::uint32_t node, std::string_view bytes);
+void say_abort(std::uint32_t rank, int status, const std::string& why);
+
+// Reads a server's command line: NAMESPACE NODE NODES TASKS. Returns nothing if the line is wrong.
+std::optional<Layout> read_layout(int argc, char** argv);
 
 }  // namespace gantry::pmix

@@ -15,10 +15,12 @@
 #pragma once
 
 #include <csignal>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/time/time.h"
 #include "noded/machine/files.h"
 #include "noded/runtime/launch.h"
 
@@ -101,5 +103,48 @@ Uptime uptime();
 inline Instant timer_clock() {
   return Instant{uptime().awake.us};
 }
+
+// The file `contact` of the state directory: when the controller was last known to hear this node,
+// and after how much silence the controller may assume that every job here has ended. The file
+// exists only under lost_node_policy fence. noded writes it at each answer to a heartbeat, and
+// every shim reads it: a job must end after that silence even if its noded does not run.
+//
+// One line of three numbers, in microseconds: the contact on noded's clock, the same moment on
+// CLOCK_BOOTTIME (which no one sets, and which goes on while the machine sleeps), fence_after.
+
+inline constexpr const char* kContactFile = "contact";
+
+struct Contact {
+  Instant at{};
+  Duration boot{};  // since the machine started
+  Duration fence_after{};
+};
+
+std::string contact_text(const Contact& contact);
+std::optional<Contact> parse_contact(std::string_view text);
+Duration since_boot();
+
+// When something began to run, by three clocks: the wall clock, for people; and how long the
+// machine had been awake and how long asleep. The awake clock tells how long it ran, because nobody
+// sets that clock and it stands still while the machine sleeps.
+struct Beginning {
+  Instant at{};
+  Uptime uptime;
+
+  static Beginning now() { return {wall_clock(), runtime::uptime()}; }
+  [[nodiscard]] Duration ran() const {
+    return std::max(Duration{}, runtime::uptime().awake - uptime.awake);
+  }
+  void into(RunningRecord& record) const {
+    record.started = at;
+    record.awake = uptime.awake;
+    record.asleep = uptime.asleep;
+  }
+  // Call it when the run ends: it writes the start, and the length until now.
+  void into(ExitRecord& record) const {
+    record.started = at;
+    record.ran = ran();
+  }
+};
 
 }  // namespace gantry::runtime

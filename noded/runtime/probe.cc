@@ -14,7 +14,7 @@
 #include "common/proto/node_report.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/landlock.h"
-#include "noded/machine/project_quota.h"
+#include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/seccomp.h"
 #include "noded/runtime/shim_process.h"
@@ -133,7 +133,7 @@ constexpr const char* kNoRecord = "the shim of a test container left no exit rec
 Result<void> try_once(const NodeSetup& setup, Sandbox level) {
   const std::string dir = job_dir(setup.state_dir, kTestKey);
   const auto request = test_request(setup, level);
-  if (auto r = write_test(setup, dir, request); !r) return r;
+  TRY(write_test(setup, dir, request));
   const auto shim =
       start_shim(setup.shim_path, dir, {"job", setup.state_dir, job_name(kTestKey)}, -1);
   if (!shim) return tl::unexpected(shim.error());

@@ -127,7 +127,7 @@ Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) 
   if (!fd || ::mkdirat(fd.get(), "run", 0755) != 0) return fail_errno(ErrorCode::io_error, dir);
   if (request.kind == LaunchKind::batch) {
     const Fd run(::openat(fd.get(), "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (auto r = write_small(run.get(), "script", request.script, 0500); !r) return r;
+    TRY(write_small(run.get(), "script", request.script, 0500));
     if (::geteuid() == 0 && ::fchownat(run.get(), "script", request.owner.uid.value(),
                                        request.owner.gid.value(), AT_SYMLINK_NOFOLLOW) != 0)
       return fail_errno(ErrorCode::io_error, dir + "/run/script");
@@ -149,7 +149,7 @@ RunningJob facts_of(const LaunchRequest& request) {
   out.key = request.key;
   out.cgroup = job_cgroup(request.key);
   out.cpus = request.cpus;
-  std::sort(out.cpus.begin(), out.cpus.end());
+  std::ranges::sort(out.cpus);
   out.memory = request.memory;
   out.network_sys = request.network_sys;
   if (request.parts) out.network_rate = request.parts->bits_per_second;

@@ -20,7 +20,7 @@
 #include "common/proto/job_change.h"
 #include "common/result.h"
 #include "config/config.h"
-#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/cgroup.h"
 #include "noded/machine/discover.h"
 #include "noded/runtime/launch.h"
 #include "noded/runtime/probe.h"

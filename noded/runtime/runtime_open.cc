@@ -1,6 +1,7 @@
 // Opens a Runtime: directories, cgroups, device and system call filters, and the choice of the OCI
 // runtime.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,18 +9,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
-#include "noded/machine/device_filter.h"
 #include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
 #include "noded/runtime/seccomp.h"
 
 namespace gantry::runtime {
+
 namespace {
 
 // Finds a cgroup2 mount beside v1 that still has controllers: with such a mount crun 1.8 refuses
@@ -48,8 +50,8 @@ Result<void> add_source(const Fd& epoll, const Fd& source, std::uint64_t tag) {
 Result<void> write_filter(const Fd& dir, const std::string& list, CallFilter which) {
   ASSIGN(filter, compile_seccomp(list, which));
   const FilterFiles& files = which == CallFilter::hardened ? kHardenedFilter : kFilter;
-  if (auto r = write_whole(dir.get(), files.bpf, filter->bpf, Durability::none); !r) return r;
-  if (auto r = write_whole(dir.get(), files.base64, filter->base64, Durability::none); !r) return r;
+  TRY(write_whole(dir.get(), files.bpf, filter->bpf, Durability::none));
+  TRY(write_whole(dir.get(), files.base64, filter->base64, Durability::none));
   return write_whole(dir.get(), files.json, filter->oci, Durability::none);
 }
 
@@ -59,6 +61,15 @@ std::string find_program(const std::string& name) {
        {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
     if (::access((dir + name).c_str(), X_OK) == 0) return dir + name;
   return {};
+}
+
+using Stage = RecoveredAttempt::Stage;
+
+constexpr Duration kPatience = seconds(10);
+
+Result<LaunchRequest> read_request(const std::string& dir) {
+  ASSIGN(bytes, read_file(dir + "/" + kLaunchFile));
+  return codec::decode<LaunchRequest>(*bytes);
 }
 
 }  // namespace
@@ -96,12 +107,11 @@ Result<void> Runtime::State::prepare() {
     return fail(ErrorCode::unsupported, "prolog and epilog need a node daemon that is root");
   remove_tree(gone_dir(setup.state_dir));
   for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir), gone_dir(setup.state_dir)})
-    if (auto r = make_dirs(path, 0700); !r) return r;
+    TRY(make_dirs(path, 0700));
   remember_home();
-  if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
+  TRY(make_dirs(setup.mount_dir, 0711));
   // The scratch directory may be a disk of its own, which is mounted there.
-  if (!setup.scratch_dir.empty())
-    if (auto r = make_dirs(setup.scratch_dir, 0711); !r) return r;
+  if (!setup.scratch_dir.empty()) TRY(make_dirs(setup.scratch_dir, 0711));
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
   setup.cgroups = discover_cgroups(config.cgroup_root, options.node, probe.layers_off);
@@ -125,7 +135,7 @@ Result<void> Runtime::State::choose_runtime() {
   const Fd dir(::open(setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (const auto list = read_file(kSeccompList)) {
     for (const CallFilter which : {CallFilter::standard, CallFilter::hardened})
-      if (auto r = write_filter(dir, *list, which); !r) return r;
+      TRY(write_filter(dir, *list, which));
     seccomp = true;
   }
   const auto use = [&]() -> Result<void> {
@@ -147,7 +157,7 @@ Result<void> Runtime::State::choose_runtime() {
       continue;
     }
     if (setup.runtime == RuntimeKind::runc) allow_for_runc(setup.cgroups);
-    if (auto r = use(); !r) return r;
+    TRY(use());
     if (options.self_test)
       if (auto r = try_container(setup); !r) {
         probe.refused.push_back(name + " " + version + ": " + r.error().message);
@@ -155,7 +165,7 @@ Result<void> Runtime::State::choose_runtime() {
       }
     probe.runtime = name + " " + version;
     find_kernels();
-    if (auto r = use(); !r) return r;
+    TRY(use());
     describe_layers(setup, seccomp, probe);
     describe_sandboxes(setup, options.self_test, probe);
     return {};
@@ -184,7 +194,7 @@ Result<void> Runtime::State::open_sources() {
   ::unlink(setup.notify_socket.c_str());
   if (::bind(notes.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
     return fail_errno(ErrorCode::io_error, setup.notify_socket);
-  if (auto r = add_source(epoll, notes, kNotesTag); !r) return r;
+  TRY(add_source(epoll, notes, kNotesTag));
   return add_source(epoll, timer, kTimerTag);
 }
 
@@ -204,6 +214,130 @@ Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
   const Fd dir(::open(s.setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   TRY(write_whole(dir.get(), "boot_id", s.boot_id + "\n", Durability::durable));
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
+}
+
+std::vector<StepId> Runtime::State::steps_on_disk(const AttemptKey& key) const {
+  std::vector<StepId> steps;
+  for (const auto& name : list_dir(dir(key) + "/steps"))
+    steps.emplace_back(static_cast<std::uint32_t>(std::strtoul(name.c_str(), nullptr, 10)));
+  return steps;
+}
+
+// Steps whose shim lives are watched. Of all other steps no process may run on.
+void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
+  for (const StepId step : steps_on_disk(key)) {
+    const std::string path = step_dir(setup.state_dir, key, step);
+    if (exit_record(path)) continue;
+    OneStep entry;
+    if (find_shim(path, entry.shim) != ShimState::alive) {
+      kill_cgroup(setup.cgroups, step_cgroup(key, step), kPatience);
+      continue;
+    }
+    entry.running = true;
+    watch(key, step, entry.shim);
+    job.steps.insert_or_assign(step, std::move(entry));
+  }
+}
+
+bool Runtime::State::epilog_over(const AttemptKey& key, OneJob& job) {
+  if (!job.epilog_begun) {
+    job.epilog_begun = true;
+    const auto request = read_request(dir(key));
+    if (!request || request->epilog.empty()) return true;
+    auto process =
+        start_process({setup.shim_path, "epilog", setup.state_dir, job_name(key)}, -1, log.get());
+    if (!process) return true;  // no process can be started: the job's end must not wait for that
+    job.epilog = std::move(*process);
+  }
+  if (job.epilog.pid == 0) return true;
+  if (!reap_shim(job.epilog)) return false;
+  job.epilog = {};
+  return true;
+}
+
+// Ends what a lost shim left behind, and writes the exit record in its place.
+ExitRecord Runtime::State::bury_now(const AttemptKey& key, OneJob& job) {
+  const auto usage = read_usage(setup.cgroups, job_cgroup(key));
+  kill_cgroup(setup.cgroups, job_cgroup(key), kPatience);
+  end_remains(key);
+  remove_cgroup(setup.cgroups, job_cgroup(key), kPatience);
+  while (!epilog_over(key, job)) {  // the epilog has a time limit of its own
+    pollfd watched{job.epilog.pidfd.get(), POLLIN, 0};
+    ::poll(&watched, 1, 1000);
+  }
+  remove_lost_scratch(key);
+  auto record = lost_record(key);
+  record.usage = usage;
+  const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  (void)write_whole(fd.get(), kExitFile, codec::encode(record), Durability::durable);
+  return record;
+}
+
+RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchRequest request) {
+  RecoveredAttempt one;
+  one.key = key;
+  one.request = std::move(request);
+  OneJob job;
+  job.owner = one.request.owner;
+  job.has_network = one.request.parts.has_value();
+  job.facts = facts_of(one.request);
+  job.kind = one.request.kind;
+  job.most_steps = most_steps(one.request);
+  // Whether the shim lives must be asked first: a shim that is gone by then has written everything
+  // that it will ever write.
+  const auto state = find_shim(dir(key), job.shim);
+  if (const auto running = running_record(key)) {
+    if (running->started.us != 0) one.started = running->started;
+    job.said_held = running->held;
+    job.said_running = !running->held;
+    if (!running->held) job.asleep_before = running->asleep;
+  }
+  if (auto record = exit_record(dir(key))) {
+    one.stage = Stage::ended;
+    one.record = std::move(*record);
+  } else if (state == ShimState::alive) {
+    one.stage = job.said_held ? Stage::held : job.said_running ? Stage::running : Stage::preparing;
+  } else if (state == ShimState::never_ran && !rebooted) {
+    one.stage = Stage::never_started;
+    return one;
+  } else {
+    one.stage = Stage::ended;
+    one.record = bury_now(key, job);
+  }
+  job.ended = one.stage == Stage::ended;
+  one.frozen = one.stage == Stage::running && is_frozen(setup.cgroups, job_cgroup(key));
+  if (state == ShimState::alive) watch(key, std::nullopt, job.shim);
+  recover_steps(key, job);
+  jobs.insert_or_assign(key, std::move(job));
+  return one;
+}
+
+std::vector<RecoveredAttempt> Runtime::recover() {
+  auto& s = *state_;
+  std::vector<RecoveredAttempt> found;
+  std::vector<std::string> known;
+  for (const auto& name : list_dir(jobs_dir(s.setup.state_dir))) {
+    const auto key = parse_job_name(name);
+    if (!key) continue;
+    if (key->job == JobId{}) {  // a self-test that was cut off; its cgroup is removed below
+      remove_tree(s.dir(*key));
+      continue;
+    }
+    auto request = read_request(s.dir(*key));
+    if (!request) {  // noded died while it wrote the record: the job never ran
+      remove_tree(s.dir(*key));
+      continue;
+    }
+    known.push_back(job_cgroup(*key));
+    found.push_back(s.recover_job(*key, std::move(*request)));
+  }
+  for (const auto& name : list_cgroups(s.setup.cgroups)) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    kill_cgroup(s.setup.cgroups, name, kPatience);
+    remove_cgroup(s.setup.cgroups, name, kPatience);
+  }
+  s.rebooted = false;
+  return found;
 }
 
 }  // namespace gantry::runtime

@@ -92,7 +92,7 @@ Result<void> Runtime::notice(const AttemptKey& key, const std::string& text) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
   const Fd fd(::open(s.dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (auto r = write_whole(fd.get(), kNoticeFile, text + "\n", Durability::none); !r) return r;
+  TRY(write_whole(fd.get(), kNoticeFile, text + "\n", Durability::none));
   signal_shim(it->second.shim, SIGUSR2);
   // An allocation has no output of its own: its user sees what the steps say.
   if (it->second.kind == LaunchKind::holder)
@@ -138,8 +138,7 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
     const Fd fd(::open(s.dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::string name =
         kSignalPrefix + std::to_string(::getpid()) + "." + std::to_string(++s.attachments);
-    if (auto r = write_whole(fd.get(), name.c_str(), std::to_string(number), Durability::none); !r)
-      return r;
+    TRY(write_whole(fd.get(), name.c_str(), std::to_string(number), Durability::none));
     signal_shim(it->second.shim, kAttachSignal);
     return {};
   }

@@ -1,9 +1,9 @@
-// The members of Runtime; included only by runtime*.cc and recover.cc.
+// The members of Runtime; included only by runtime*.cc.
 //
-//   runtime_open.cc     setting up: cgroups, filters, self-test, setup.msgpack
+//   runtime_open.cc     setting up: cgroups, filters, self-test, setup.msgpack; what an earlier
+//                       noded left
 //   runtime.cc          starting shims, and events
 //   runtime_signals.cc  signals, notices, kills
-//   recover.cc          what an earlier noded left
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,6 @@
 
 #include "noded/runtime/runtime.h"
 #include "noded/runtime/shim_process.h"
-#include "noded/runtime/shim_template.h"
 
 namespace gantry::runtime {
 

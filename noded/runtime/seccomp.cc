@@ -129,7 +129,7 @@ std::vector<std::string> texts(const rapidjson::Value& object, const char* outer
 }
 
 bool has(const std::vector<std::string>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
+  return std::ranges::find(list, name) != list.end();
 }
 
 // Does this entry hold for a process on this machine that has no capability?
@@ -145,9 +145,7 @@ std::uint64_t number(const rapidjson::Value& object, const char* name, std::uint
 }
 
 bool special(const std::string& name, CallFilter filter) {
-  const auto among = [&](const auto& list) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
+  const auto among = [&](const auto& list) { return std::ranges::find(list, name) != list.end(); };
   return name == "clone" || name == "clone3" || name == "unshare" || name == "socket" ||
          name == "socketcall" || among(kDenied) ||
          (filter == CallFilter::hardened && among(kHardenedDenied));

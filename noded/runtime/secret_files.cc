@@ -52,7 +52,7 @@ Result<void> make_room(const std::string& room) {
 
 Result<void> check_name(std::string_view file) {
   const bool sound = !file.empty() && file.size() <= kMostName && file[0] != '.' &&
-                     std::all_of(file.begin(), file.end(), [](char c) {
+                     std::ranges::all_of(file, [](char c) {
                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                               (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
                      });
@@ -96,9 +96,8 @@ Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey
   const auto fill = [&]() -> Result<void> {
     ASSIGN(dir, open_dir(path));
     for (const SecretText& one : files) {
-      if (auto r = check_name(one.file); !r) return r;
-      if (auto r = write_file(*dir, std::string(one.file).c_str(), owner, one.content); !r)
-        return r;
+      TRY(check_name(one.file));
+      TRY(write_file(*dir, std::string(one.file).c_str(), owner, one.content));
     }
     if (::fchown(dir->get(), owner.uid.value(), owner.gid.value()) != 0 ||
         ::fchmod(dir->get(), 0500) != 0)
@@ -114,10 +113,10 @@ Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey
 
 Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
                             const SecretText& file) {
-  if (auto r = check_name(file.file); !r) return r;
+  TRY(check_name(file.file));
   ASSIGN(dir, open_dir(room_of(state_dir) + "/" + job_name(key)));
   ::unlinkat(dir->get(), kFresh, 0);  // of a daemon that was killed
-  if (auto r = write_file(*dir, kFresh, owner, file.content); !r) return r;
+  TRY(write_file(*dir, kFresh, owner, file.content));
   if (::renameat(dir->get(), kFresh, dir->get(), std::string(file.file).c_str()) != 0)
     return fail_errno(ErrorCode::io_error, "a file of secrets");
   return {};
@@ -132,7 +131,7 @@ void remove_secrets(const std::string& state_dir, const AttemptKey& key) {
 Result<void> write_store_keys(const std::string& state_dir, const AttemptKey& key,
                               std::string_view content) {
   const std::string room = room_of(state_dir);
-  if (auto r = make_room(room); !r) return r;
+  TRY(make_room(room));
   ASSIGN(dir, open_dir(room));
   const std::string name = kStorePrefix + job_name(key);
   ::unlinkat(dir->get(), name.c_str(), 0);

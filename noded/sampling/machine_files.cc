@@ -1,13 +1,16 @@
 #include "noded/sampling/machine_files.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "noded/machine/files.h"
 
 namespace gantry::sampling {
+
 namespace {
 
 constexpr std::uint64_t kUsOfTick = 10'000;  // USER_HZ is 100 on every architecture that we run on
@@ -16,8 +19,14 @@ constexpr std::uint64_t kBytesOfMegabit = 1'000'000 / 8;
 // Disks that only show files or memory of the machine again.
 bool is_disk(std::string_view name) {
   constexpr std::array<std::string_view, 5> kOthers{"loop", "ram", "zram", "sr", "fd"};
-  return std::none_of(kOthers.begin(), kOthers.end(),
-                      [&](std::string_view other) { return name.starts_with(other); });
+  return std::ranges::none_of(kOthers,
+                              [&](std::string_view other) { return name.starts_with(other); });
+}
+
+neighbours::Stalled stalled(const KeptFile& cpu, const KeptFile& memory, const KeptFile& io,
+                            std::string& buffer) {
+  return {us_of(stalled_us(cpu.read(buffer))), us_of(stalled_us(memory.read(buffer))),
+          us_of(stalled_us(io.read(buffer)))};
 }
 
 }  // namespace
@@ -72,12 +81,7 @@ void MachineFiles::find_traffic() {
 }
 
 void MachineFiles::read(neighbours::Sample& sample) {
-  if (counts_pressure()) {
-    sample.stalled.emplace();
-    sample.stalled->cpu = us_of(stalled_us(cpu_.read(buffer_)));
-    sample.stalled->memory = us_of(stalled_us(memory_.read(buffer_)));
-    sample.stalled->io = us_of(stalled_us(io_.read(buffer_)));
-  }
+  if (counts_pressure()) sample.stalled = stalled(cpu_, memory_, io_, buffer_);
   std::string_view stat = stat_.read(buffer_);
   std::string_view cpu = take_line(stat);  // "cpu  user nice system idle iowait irq softirq steal"
   if (cpu.starts_with("cpu ")) {
@@ -125,13 +129,190 @@ void MachineFiles::read_disks(std::vector<neighbours::DiskCount>& out) {
     take_word(line);
     take_word(line);
     const std::string_view name = take_word(line);
-    const bool counted = std::any_of(disks_.begin(), disks_.end(),
-                                     [&](const auto& disk) { return disk.second == name; });
+    const bool counted =
+        std::ranges::any_of(disks_, [&](const auto& disk) { return disk.second == name; });
     if (!counted) continue;
     std::array<std::uint64_t, 10> n{};
     for (std::uint64_t& one : n) one = take_number(line);
     out.push_back({std::string(name), us_of(n[9] * 1000), (n[2] + n[6]) * kSector, n[0] + n[4]});
   }
+}
+
+KeptFile::KeptFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+std::string_view KeptFile::read(std::string& buffer) const {
+  if (!fd_) return {};
+  if (buffer.size() < 4096) buffer.resize(4096);
+  std::size_t have = 0;
+  for (;;) {
+    const ssize_t n =
+        ::pread(fd_.get(), buffer.data() + have, buffer.size() - have, static_cast<off_t>(have));
+    if (n < 0) return {};
+    have += static_cast<std::size_t>(n);
+    // One read of such a file gives all of it, unless the buffer is full.
+    if (have < buffer.size()) return std::string_view(buffer).substr(0, have);
+    buffer.resize(buffer.size() * 2);
+  }
+}
+
+std::uint64_t KeptFile::number(std::string& buffer) const {
+  std::string_view text = read(buffer);
+  return take_number(text);
+}
+
+std::uint64_t take_number(std::string_view& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  return error == std::errc{} ? value : 0;
+}
+
+std::string_view take_word(std::string_view& text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  return word;
+}
+
+std::string_view take_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+std::uint64_t keyed(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    std::string_view line = take_line(text);
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ' ') continue;
+    line.remove_prefix(name.size() + 1);
+    return take_number(line);
+  }
+  return 0;
+}
+
+std::uint64_t stalled_us(std::string_view text) {
+  const auto at = text.find("total=");
+  if (!text.starts_with("some ") || at == std::string_view::npos) return 0;
+  text.remove_prefix(at + 6);
+  return take_number(text);
+}
+
+namespace {
+
+neighbours::DiskUse& disk_of(std::vector<neighbours::DiskUse>& disks, const std::string& name) {
+  const auto it =
+      std::ranges::find_if(disks, [&](const neighbours::DiskUse& one) { return one.name == name; });
+  return it != disks.end() ? *it : disks.emplace_back(neighbours::DiskUse{name, 0, 0, 0});
+}
+
+// "254:0 Read 4096": adds the lines of reads and writes.
+template <class Add>
+void each_v1(std::string_view text, const DiskNames& disks, const Add& add) {
+  while (!text.empty()) {
+    std::string_view line = take_line(text);
+    const auto name = disks.find(take_word(line));
+    const std::string_view what = take_word(line);
+    if (name != disks.end() && (what == "Read" || what == "Write"))
+      add(name->second, take_number(line));
+  }
+}
+
+}  // namespace
+
+JobFiles::JobFiles(const runtime::CgroupLayout& layout, const std::string& monitored,
+                   WatchedJob job)
+    : job_(std::move(job)), version_(layout.version) {
+  const auto file = [&](std::string_view controller, const char* name) {
+    const runtime::CgroupMount* mount = layout.with(controller);
+    if (mount == nullptr && version_ == 2 && !layout.mounts.empty()) mount = &layout.mounts[0];
+    return mount == nullptr ? KeptFile() : KeptFile(mount->path + "/" + job_.cgroup + "/" + name);
+  };
+  if (version_ == 2) {
+    cpu_ = file("cpu", "cpu.stat");
+    memory_ = file("memory", "memory.current");
+    io_ = file("io", "io.stat");
+    cpu_pressure_ = file("cpu", "cpu.pressure");
+    memory_pressure_ = file("memory", "memory.pressure");
+    io_pressure_ = file("io", "io.pressure");
+  } else if (version_ == 1) {
+    cpu_ = file("cpuacct", "cpuacct.usage");
+    memory_ = file("memory", "memory.usage_in_bytes");
+    io_ = file("blkio", "blkio.throttle.io_service_bytes_recursive");
+    operations_ = file("blkio", "blkio.throttle.io_serviced_recursive");
+  }
+  if (!job_.network_sys.empty()) {
+    const std::string counts = job_.network_sys + "/class/net/eth0/statistics/";
+    network_in_ = KeptFile(counts + "rx_bytes");
+    network_out_ = KeptFile(counts + "tx_bytes");
+  }
+  for (const std::string& domain : runtime::list_dir(monitored + "/mon_data")) {
+    KeptFile traffic(monitored + "/mon_data/" + domain + "/mbm_total_bytes");
+    if (traffic.is_there()) traffic_.push_back(std::move(traffic));
+  }
+}
+
+void JobFiles::read_v1(const DiskNames& disks, neighbours::JobCount& out,
+                       std::string& buffer) const {
+  out.cpu = us_of(cpu_.number(buffer) / 1000);
+  each_v1(io_.read(buffer), disks,
+          [&](const std::string& name, std::uint64_t n) { disk_of(out.disks, name).bytes += n; });
+  each_v1(operations_.read(buffer), disks, [&](const std::string& name, std::uint64_t n) {
+    disk_of(out.disks, name).operations += n;
+  });
+}
+
+void JobFiles::read_v2(const DiskNames& disks, neighbours::JobCount& out,
+                       std::string& buffer) const {
+  const std::string_view cpu = cpu_.read(buffer);
+  out.cpu = us_of(keyed(cpu, "usage_usec"));
+  out.throttled = us_of(keyed(cpu, "throttled_usec"));
+  if (io_pressure_.is_there())
+    out.stalled = stalled(cpu_pressure_, memory_pressure_, io_pressure_, buffer);
+  std::string_view text = io_.read(buffer);
+  while (!text.empty()) {  // "254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0"
+    std::string_view line = take_line(text);
+    const auto name = disks.find(take_word(line));
+    if (name == disks.end()) continue;
+    neighbours::DiskUse& disk = disk_of(out.disks, name->second);
+    while (!line.empty()) {
+      std::string_view word = take_word(line);
+      const auto equals = word.find('=');
+      if (equals == std::string_view::npos) continue;
+      const std::string_view what = word.substr(0, equals);
+      word.remove_prefix(equals + 1);
+      if (what == "rbytes" || what == "wbytes") disk.bytes += take_number(word);
+      if (what == "rios" || what == "wios") disk.operations += take_number(word);
+    }
+  }
+}
+
+neighbours::JobCount JobFiles::read(const DiskNames& disks, std::string& buffer) const {
+  neighbours::JobCount out;
+  out.key = job_.key;
+  out.cpus = job_.cpus;
+  out.memory_limit = job_.memory_limit;
+  out.memory = static_cast<std::int64_t>(memory_.number(buffer));
+  out.network_limit = job_.network_limit;
+  if (version_ == 2)
+    read_v2(disks, out, buffer);
+  else
+    read_v1(disks, out, buffer);
+  for (neighbours::DiskUse& disk : out.disks) {
+    disk.limit = job_.io_limit;
+    disk.held = held_.contains(disk.name);
+  }
+  if (network_in_.is_there()) {
+    out.network_in = network_in_.number(buffer);
+    out.network_out = network_out_.number(buffer);
+  }
+  if (!traffic_.empty()) {
+    out.memory_traffic = 0;
+    for (const KeptFile& file : traffic_) *out.memory_traffic += file.number(buffer);
+  }
+  return out;
 }
 
 }  // namespace gantry::sampling

@@ -1,14 +1,46 @@
 // What the kernel counts for the whole machine.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/fd.h"
+#include "common/time/time.h"
+#include "noded/machine/cgroup.h"
 #include "noded/neighbours/sample.h"
-#include "noded/sampling/kept_file.h"
 
 namespace gantry::sampling {
+
+// A small file of proc, sys or a cgroup that is read again and again: it stays open.
+class KeptFile {
+ public:
+  KeptFile() = default;
+  explicit KeptFile(const std::string& path);
+  [[nodiscard]] bool is_there() const { return static_cast<bool>(fd_); }
+  // The text is valid until the next read of any file with this buffer; empty if it cannot be read.
+  std::string_view read(std::string& buffer) const;
+  // The number with which the file begins; 0 if there is none.
+  std::uint64_t number(std::string& buffer) const;
+
+ private:
+  Fd fd_;
+};
+
+// The number behind `name` in "name 12 ..." at the beginning of a line; 0 if it is not there.
+std::uint64_t keyed(std::string_view text, std::string_view name);
+// The number at the beginning of `text`, which is moved behind it and the spaces that follow.
+std::uint64_t take_number(std::string_view& text);
+std::string_view take_word(std::string_view& text);
+std::string_view take_line(std::string_view& text);
+// The total of the line "some" of a pressure file, in microseconds.
+std::uint64_t stalled_us(std::string_view text);
+constexpr Duration us_of(std::uint64_t n) {
+  return microseconds(static_cast<std::int64_t>(n));
+}
 
 class MachineFiles {
  public:
@@ -44,6 +76,45 @@ class MachineFiles {
   std::vector<Link> links_;
   std::vector<KeptFile> traffic_;  // one for each domain of the last cache
   std::map<std::string, std::string, std::less<>> disks_;
+};
+
+// What the kernel counts for one attempt: its cgroup, and the link of its network.
+
+using DiskNames = std::map<std::string, std::string, std::less<>>;  // "254:0" -> "vda"
+
+// What is known of an attempt beside its counts.
+struct WatchedJob {
+  proto::AttemptKey key;
+  std::string cgroup;               // below the node's directory: "job_7.1"
+  std::vector<std::uint16_t> cpus;  // sorted; empty = all
+  std::int64_t memory_limit = 0;    // 0 = none
+  std::string network_sys;          // sysfs of its network namespace; "" = it has none
+  std::uint64_t network_limit = 0;  // bytes per second each way; 0 = none
+  std::uint64_t io_limit = 0;       // bytes per second of each disk; 0 = none
+  friend bool operator==(const WatchedJob&, const WatchedJob&) = default;
+};
+
+class JobFiles {
+ public:
+  // `monitored`: its monitoring group (MonitorGroups), which may not be there.
+  JobFiles(const runtime::CgroupLayout& layout, const std::string& monitored, WatchedJob job);
+  [[nodiscard]] const WatchedJob& job() const { return job_; }
+  // The disks on which it is held back for others' sake.
+  void hold(const std::string& disk) { held_.insert(disk); }
+  void let_go(const std::string& disk) { held_.erase(disk); }
+  neighbours::JobCount read(const DiskNames& disks, std::string& buffer) const;
+
+ private:
+  void read_v1(const DiskNames& disks, neighbours::JobCount& out, std::string& buffer) const;
+  void read_v2(const DiskNames& disks, neighbours::JobCount& out, std::string& buffer) const;
+
+  WatchedJob job_;
+  std::set<std::string> held_;
+  std::uint32_t version_;
+  KeptFile cpu_, memory_, io_, operations_;
+  KeptFile cpu_pressure_, memory_pressure_, io_pressure_;
+  KeptFile network_in_, network_out_;
+  std::vector<KeptFile> traffic_;
 };
 
 }  // namespace gantry::sampling

@@ -12,14 +12,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string_view>
 
-#include "noded/machine/passing.h"
-#include "noded/machine/pseudo_files.h"
 #include "noded/machine/storage_view.h"
 #include "noded/machine/user_child.h"
-#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
 namespace {

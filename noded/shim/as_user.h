@@ -60,7 +60,7 @@ class AsUser {
   std::uint32_t uid_;
 };
 
-// invalid_argument if the descriptor's file system holds no files of users (pseudo_files.h).
+// invalid_argument if the descriptor's file system holds no files of users (storage_view.h).
 Result<void> check_holds_files(const Fd& fd, const std::string& path);
 
 // A short form of as_user() for work that opens one file.

@@ -18,7 +18,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "noded/machine/become_user.h"
+#include "noded/machine/user_child.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {

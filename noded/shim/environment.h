@@ -1,6 +1,7 @@
 // The environment of a job's processes, made from the job's own variables and those of an image.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,22 @@ namespace gantry::runtime {
 // arguments hold bytes that config.json cannot (no UTF-8), or more than the kernel gives a program.
 Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
                                                        const ImageConfig& image);
+
+// The job's GPUs that the step has. `alone`: its tasks can open no others of the job's, so that the
+// CUDA runtime numbers those of the step from 0 on.
+std::vector<VisibleGpu> gpus_of_step(const LaunchRequest& job, const StepRequest& step, bool alone);
+// The job's devices that the step may not open: those of GPUs that it does not have.
+std::vector<DeviceRule> devices_closed_to(const LaunchRequest& job, const StepRequest& step);
+
+struct TaskEnvironment {
+  std::vector<std::string> variables;  // "NAME=value"
+  std::string note;                    // for its standard error, if the binding of GPUs is verbose
+};
+
+// Of task `index` on this node, which has these cores. The variables about GPUs are those of this
+// node and of the step, which has `gpus`. It fails if the step's binding of GPUs is impossible.
+Result<TaskEnvironment> task_environment(const LaunchRequest& job, const StepRequest& step,
+                                         const std::vector<VisibleGpu>& gpus, std::uint32_t index,
+                                         const std::vector<std::uint16_t>& cpus);
 
 }  // namespace gantry::runtime

@@ -1,5 +1,5 @@
 // A shim's part in fencing: it ends its job when the last contact of its node with the controller
-// is too old, whether noded runs or not; see noded/runtime/contact.h.
+// is too old, whether noded runs or not; see noded/runtime/job_dir.h.
 //
 // noded, if it runs, ends the job kNodedFirst earlier and says so in the job's output. The shim
 // reads the contact file every kLook, so that an administrator can switch fencing on or change its
@@ -24,5 +24,18 @@ void explain_fence(const Shim& shim, ExitRecord& record);
 
 // Waits until the held job may go on; returns false if the shim is told to end instead.
 bool await_go(Shim& shim, Signals& signals);
+
+// Prolog and epilog. They run outside the container, with noded's rights, in the host's mounts.
+struct HookPlace {
+  int mount_namespace = -1;            // -1 = the shim's present one
+  int root = -1;                       // the root directory in that mount namespace
+  const ExitRecord* record = nullptr;  // epilog: how the job ended
+};
+
+// Runs a prolog or epilog. Its environment has what the controller and this node say of the job
+// (SLURM_*, GANTRY_*) and PATH, and for an epilog GANTRY_EXIT_CODE and GANTRY_EXIT_SIGNAL; it has
+// nothing of the user's own environment. Fails with "prolog PATH: exit status 1: last line".
+Result<void> run_hook(const Shim& shim, const char* name, const std::string& path, HookPlace place,
+                      Signals& signals);
 
 }  // namespace gantry::runtime

@@ -105,8 +105,7 @@ Result<void> copy_all(const Shim& shim, Signals& signals, const std::vector<Stag
   const auto content = read_store_keys(shim.setup.state_dir, shim.request.key);
   if (!content) return fail(ErrorCode::runtime_failed, "the keys to the object store are gone");
   ASSIGN(keys, read_keys(*content));
-  for (const StageCopy& copy : copies)
-    if (auto r = copy_one(shim, signals, *keys, copy, way); !r) return r;
+  for (const StageCopy& copy : copies) TRY(copy_one(shim, signals, *keys, copy, way));
   return {};
 }
 

@@ -27,7 +27,7 @@
 #include <string_view>
 
 #include "noded/machine/landlock.h"
-#include "noded/machine/passing.h"
+#include "noded/machine/user_child.h"
 
 namespace gantry::runtime {
 namespace {
@@ -95,14 +95,6 @@ bool filter_calls(const std::string& bpf) {
   program.len = static_cast<unsigned short>(bpf.size() / sizeof(sock_filter));
   program.filter = reinterpret_cast<sock_filter*>(const_cast<char*>(bpf.data()));
   return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-void pin(const std::vector<std::uint16_t>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
 }
 
 // A node without NUMA has no such call, and needs none.
@@ -259,6 +251,14 @@ Pointers pointers(const TaskSpec& task) {
 }
 
 }  // namespace
+
+void pin(const std::vector<std::uint16_t>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const auto cpu : cpus) CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
 
 Result<std::vector<StartedTask>> start_tasks(const std::vector<TaskSpec>& tasks,
                                              const TaskPlace& place) {

@@ -57,4 +57,7 @@ struct StartedTask {
 Result<std::vector<StartedTask>> start_tasks(const std::vector<TaskSpec>& tasks,
                                              const TaskPlace& place);
 
+// Pins this process to these cores; none = to all.
+void pin(const std::vector<std::uint16_t>& cpus);
+
 }  // namespace gantry::runtime

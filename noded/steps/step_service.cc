@@ -1,21 +1,28 @@
 // Permissions and launches. step_streams.cc has the streams of a grun without a network.
 #include "noded/steps/step_service.h"
 
+#include <arpa/inet.h>
+#include <sodium.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "common/codec/codec.h"
 #include "common/net/job_socket_client.h"
+#include "common/net/keys.h"
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
-#include "noded/core/core_order.h"
-#include "noded/core/step_environment.h"
+#include "common/proto/messages.h"
+#include "noded/core/job_environment.h"
 #include "noded/core/task_places.h"
 #include "noded/machine/discover.h"
-#include "noded/machine/numa.h"
 #include "noded/runtime/job_dir.h"
-#include "noded/steps/step_parts.h"
 
 namespace gantry::node {
+
 namespace {
 
 // Limits of connections to the ROUTER: a grun asks one thing, and leaves.
@@ -80,6 +87,16 @@ class ContainerSteps final : public StepRuntime {
   runtime::Runtime& runtime_;
 };
 
+// The address in network order, IPv4 as ::ffff:1.2.3.4; nothing if `host` is no number.
+std::optional<std::array<std::uint8_t, 16>> number_of_host(const std::string& host) {
+  std::array<std::uint8_t, 16> bytes{};
+  if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return bytes;
+  return ::inet_pton(AF_INET6, ("::ffff:" + host).c_str(), bytes.data()) == 1 ? std::optional(bytes)
+                                                                              : std::nullopt;
+}
+
+constexpr std::string_view kTcp = "tcp://";
+
 }  // namespace
 
 std::unique_ptr<StepRuntime> of_containers(runtime::Runtime& runtime) {
@@ -103,10 +120,6 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
   return std::unique_ptr<StepService>(
       new StepService(std::move(options), loop, log, std::move(runtime), sockets,
                       std::move(*router), std::move(streams->socket), std::move(streams->address)));
-}
-
-void StepService::set_permission_key(std::string_view raw) {
-  if (const auto key = auth::verify_key_from_bytes(raw)) permission_key_ = *key;
 }
 
 bool StepService::receive_one() {
@@ -194,7 +207,7 @@ Result<void> StepService::check_listener(const Message& message,
 template <class Message>
 Result<void> StepService::act_for(const std::string& asker, std::string_view body) {
   ASSIGN(message, codec::decode<Message>(body));
-  if (auto allowed = check_listener(*message, asker); !allowed) return allowed;
+  TRY(check_listener(*message, asker));
   return act(*message);
 }
 
@@ -238,8 +251,7 @@ Result<void> StepService::act(const proto::AttachStep& attach) {
 Result<void> StepService::bind_tasks(const proto::LaunchStep& launch,
                                      runtime::StepRequest& request) const {
   if (launch.cpu_bind == TaskBind{} && launch.mem_bind == TaskBind{}) return {};
-  for (const TaskBind* bind : {&launch.cpu_bind, &launch.mem_bind})
-    if (auto r = check_task_bind(*bind); !r) return r;
+  for (const TaskBind* bind : {&launch.cpu_bind, &launch.mem_bind}) TRY(check_task_bind(*bind));
   StepHere here{options_.node, request.cpus, request.bind_tasks, {}, options_.socket_of, {}};
   const runtime::NumaMap numa = runtime::NumaMap::read();
   for (const auto& [cpu, node] : numa.nodes()) here.numa[cpu] = static_cast<std::uint16_t>(node);
@@ -267,9 +279,8 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
     return fail(ErrorCode::unsupported,
                 "a step in several components has no --mpi and no terminal");
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
-  if (launch.gpu_bind)
-    if (auto r = check_gpu_bind(*launch.gpu_bind); !r) return r;
-  if (auto r = check_limits(launch.limits); !r) return r;
+  if (launch.gpu_bind) TRY(check_gpu_bind(*launch.gpu_bind));
+  TRY(check_limits(launch.limits));
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
     return fail(ErrorCode::already_exists, "this step has been launched here already");
@@ -294,7 +305,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.bind_tasks =
       !here.cpus.empty() && here.cpus.size() >= std::size_t{here.tasks} * permission->cpus_per_task;
   request.node = options_.node;
-  if (auto r = bind_tasks(launch, request); !r) return r;
+  TRY(bind_tasks(launch, request));
   if (options_.job_socket) request.env[net::kJobSocketVariable] = options_.job_socket(request.key);
   request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;
@@ -378,6 +389,91 @@ void StepService::act_or_pass_on(JobConnection& connection, net::StreamMessage& 
   }
   const Answer answer = answer_of(result);
   connection.send({proto::kProtocolVersion, answer.type, message.header.request}, answer.body);
+}
+
+Result<StreamPort> listen_on_any_port(const std::string& host) {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  sockaddr_in6 in6{};
+  in6.sin6_family = AF_INET6;
+  const bool v4 = ::inet_pton(AF_INET, host.c_str(), &in.sin_addr) == 1;
+  if (!v4 && ::inet_pton(AF_INET6, host.c_str(), &in6.sin6_addr) != 1)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("listen address '{}': give a number such as 10.0.0.7", host));
+  sockaddr* address = v4 ? reinterpret_cast<sockaddr*>(&in) : reinterpret_cast<sockaddr*>(&in6);
+  socklen_t size = v4 ? sizeof in : sizeof in6;
+  net::Socket socket(
+      ::socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.fd() < 0 || ::bind(socket.fd(), address, size) != 0 ||
+      ::listen(socket.fd(), SOMAXCONN) != 0 || ::getsockname(socket.fd(), address, &size) != 0)
+    return fail(ErrorCode::io_error, fmt::format("cannot listen for step streams on {}: {}", host,
+                                                 std::strerror(errno)));
+  const bool wildcard = host == "0.0.0.0" || host == "::";
+  const std::uint16_t port = ntohs(v4 ? in.sin_port : in6.sin6_port);
+  const std::string shown = wildcard ? (v4 ? "127.0.0.1" : "[::1]") : v4 ? host : "[" + host + "]";
+  return StreamPort{std::move(socket), fmt::format("tcp://{}:{}", shown, port)};
+}
+
+Bytes new_ticket() {
+  std::array<char, 16> raw{};
+  ::randombytes_buf(raw.data(), raw.size());
+  return net::to_hex({raw.data(), raw.size()});
+}
+
+bool is_ticket(std::string_view text) {
+  return text.size() == kTicketBytes &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+Result<void> may_dial(std::string_view address, const std::string& asker) {
+  const auto parts = address.starts_with(kTcp)
+                         ? net::split_address(address.substr(kTcp.size()))
+                         : Result<net::HostPort>(fail(ErrorCode::invalid_argument, ""));
+  const auto host = parts ? number_of_host(parts->host) : std::nullopt;
+  const unsigned long port = host ? std::stoul(parts->port) : 0;
+  if (port == 0 || port > 65'535)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("'{}' is not the address of a step's stream; tcp://NUMBER:PORT is", address));
+  if (host == number_of_host(asker)) return {};
+  return fail(ErrorCode::permission_denied,
+              fmt::format("a step's stream goes to the host that asks for it, {}, and not to {}",
+                          asker, parts->host));
+}
+
+std::string endpoint_from(const std::string& host, const std::string& address) {
+  std::array<std::uint8_t, 16> ignored{};
+  const auto parts = net::split_address(address);
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (!parts || host == "0.0.0.0" || host == "::" ||
+        ::inet_pton(family, host.c_str(), ignored.data()) != 1 ||
+        ::inet_pton(family, parts->host.c_str(), ignored.data()) != 1)
+      continue;
+    return fmt::format(fmt::runtime(family == AF_INET ? "tcp://{}:0;{}" : "tcp://[{}]:0;{}"), host,
+                       address);
+  }
+  return fmt::format("{}{}", kTcp, address);
+}
+
+proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event) {
+  proto::StepDone done;
+  done.key = event.key;
+  done.step = event.step;
+  done.exit = event.record.exit;
+  done.started = event.record.started.value_or(event.record.ended);
+  done.ended = event.record.ended;
+  done.usage = event.record.usage;
+  proto::NodeRelay relay;  // its channel 0 belongs to no connection: nobody waits for the answer
+  relay.key = event.key;
+  relay.type = static_cast<std::uint16_t>(proto::number_of<proto::StepDone>);
+  relay.body = codec::encode(done);
+  return relay;
+}
+
+const proto::StepNode* find_node(const proto::StepPermission& permission, const std::string& name) {
+  const auto it = std::ranges::find_if(permission.nodes,
+                                       [&](const proto::StepNode& n) { return n.node == name; });
+  return it == permission.nodes.end() ? nullptr : &*it;
 }
 
 }  // namespace gantry::node

@@ -11,7 +11,6 @@
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
 #include "noded/runtime/shim_process.h"
-#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {

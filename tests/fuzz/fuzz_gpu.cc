@@ -4,7 +4,7 @@
 #include "common/assert.h"
 #include "noded/gpu/cdi.h"
 #include "noded/gpu/generic.h"
-#include "noded/gpu/health/series.h"
+#include "noded/gpu/health/sample.h"
 #include "noded/gpu/health/xid.h"
 
 using namespace gantry;

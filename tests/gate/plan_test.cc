@@ -3,12 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "common/net/proxy_header.h"
-#include "gate/plan/commands.h"
+#include "gate/plan/layout.h"
 #include "gate/plan/config_text.h"
-#include "gate/plan/keys.h"
 #include "gate/plan/probe_state.h"
 #include "gate/plan/samples.h"
-#include "gate/plan/weights.h"
 
 using namespace gantry;
 using namespace gantry::gate;

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 #include "tests/gpu/node_gpus.h"
 
 namespace gantry::node {

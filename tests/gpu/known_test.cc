@@ -1,5 +1,5 @@
 // Tests the numbers of GPUs, which do not change while the machine is up.
-#include "noded/gpu/nvml/known.h"
+#include "noded/gpu/nvml/discover.h"
 
 #include <doctest/doctest.h>
 

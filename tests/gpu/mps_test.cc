@@ -12,6 +12,7 @@
 
 #include "noded/machine/files.h"
 #include "tests/skip.h"
+#include "tests/until.h"
 
 namespace gantry::gpu {
 namespace {
@@ -44,12 +45,8 @@ TEST_CASE("a user's set-uid program is not taken for an MPS daemon, whatever its
   const pid_t pid = users_process(program, "CUDA_MPS_PIPE_DIRECTORY=" + mps_dir + "/GPU-1/pipe");
   const std::string status = "/proc/" + std::to_string(pid) + "/status";
   const std::string expected = "\nUid:\t20001\t0\t0\t0\n";
-  for (int i = 0; i < 500; ++i) {
-    if (runtime::read_file(status).value_or("").find(expected) != std::string::npos) break;
-    // tidy-allow(sleep): a parent gets no event for the exec of its child
-    ::usleep(10'000);
-  }
-  CHECK(runtime::read_file(status).value_or("").find(expected) != std::string::npos);
+  CHECK(until(
+      [&] { return runtime::read_file(status).value_or("").find(expected) != std::string::npos; }));
   Mps mps("/bin/true", mps_dir);
   const auto served = mps.serve("blue", "GPU-1");
   CHECK_MESSAGE(served.has_value(), served.error().message);

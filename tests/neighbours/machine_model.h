@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "noded/neighbours/finding.h"
+#include "noded/neighbours/detector.h"
 
 namespace gantry::neighbours::model {
 

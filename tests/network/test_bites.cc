@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "noded/network/filter.h"
+#include "noded/network/rules.h"
 #include "tests/network/probes.h"
 
 using namespace gantry;

@@ -10,7 +10,6 @@
 #include <fstream>
 
 #include "noded/network/cni.h"
-#include "noded/network/cni_program.h"
 #include "tests/network/probes.h"
 #include "tests/skip.h"
 

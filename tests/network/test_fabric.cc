@@ -18,7 +18,7 @@
 #include <map>
 #include <set>
 
-#include "noded/network/trial.h"
+#include "noded/network/wireguard.h"
 #include "tests/network/probes.h"
 
 using namespace gantry;

@@ -1,7 +1,6 @@
 // Tests what the packet filter is told when jobs begin and end.
 #include <doctest/doctest.h>
 
-#include "noded/network/resolvers.h"
 #include "noded/network/rules.h"
 
 using namespace gantry;

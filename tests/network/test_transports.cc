@@ -18,7 +18,6 @@
 #include <fstream>
 #include <thread>
 
-#include "noded/network/trial.h"
 #include "noded/network/wireguard.h"
 #include "tests/network/probes.h"
 

@@ -1,7 +1,7 @@
 // Tests the order in which the tasks of a step get the cores of two and three sockets.
 #include <doctest/doctest.h>
 
-#include "noded/core/core_order.h"
+#include "noded/core/task_places.h"
 
 using namespace gantry;
 using node::order_cores;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tests/noded/process_node.h"
+#include "tests/until.h"
 
 namespace gantry::test {
 namespace {
@@ -327,8 +328,8 @@ TEST_CASE("a terminate order gives the job its grace and then kills it") {
   n.ctld.send(n.job(2, "trap '' TERM; echo up > up2; while :; do sleep 0.05; done\n"));
   n.started(1);
   n.started(2);
-  while (!std::filesystem::exists(n.work + "/up") || !std::filesystem::exists(n.work + "/up2"))
-    ::usleep(10'000);
+  for (const char* file : {"/up", "/up2"})
+    until([&] { return std::filesystem::exists(n.work + file); });
   n.ctld.send(proto::Terminate{n.ctld.stamp(), key(1), seconds(30), "job 1 is cancelled"});
   n.ctld.send(proto::Terminate{n.ctld.stamp(), key(2), milliseconds(300), ""});
   const auto first = exit_of(n.ctld, 1);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "common/net/secure_stream.h"
-#include "noded/net/job_connection.h"
 #include "noded/net/job_sockets.h"
 #include "tests/noded/job_with_socket.h"
 

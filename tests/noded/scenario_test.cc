@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "noded/core/stage.h"
+#include "noded/core/state.h"
 #include "tests/golden/golden.h"
 #include "tests/noded/scenario.h"
 #include "tests/places.h"

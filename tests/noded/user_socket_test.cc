@@ -14,6 +14,7 @@
 #include "noded/net/job_sockets.h"
 #include "noded/net/user_socket.h"
 #include "tests/noded/process_node.h"
+#include "tests/until.h"
 
 namespace gantry::test {
 namespace {
@@ -34,11 +35,7 @@ struct LoginNode {
   }
   [[nodiscard]] net::JobSocketClient connect(bool greets = true) const {
     auto client = net::JobSocketClient::connect(path, seconds(5));
-    for (int tries = 0; !client && tries < 500; ++tries) {
-      // tidy-allow(sleep): the daemon tells nobody when it listens
-      ::usleep(10'000);
-      client = net::JobSocketClient::connect(path, seconds(5));
-    }
+    until([&] { return client || (client = net::JobSocketClient::connect(path, seconds(5))); });
     REQUIRE_MESSAGE(client, client.error().message);
     if (greets)
       client->queue({proto::kProtocolVersion, kHelloNumber, 1},

@@ -9,9 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "noded/image/digest.h"
 #include "noded/image/manifest.h"
-#include "noded/image/reference.h"
 #include "noded/image/store.h"
 #include "tests/skip.h"
 

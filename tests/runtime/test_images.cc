@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "noded/image/digest.h"
+#include "noded/image/manifest.h"
 #include "tests/places.h"
 #include "tests/runtime/image_fixture.h"
 

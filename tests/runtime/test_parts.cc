@@ -11,10 +11,9 @@
 #include "common/job/output_pattern.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/discover.h"
-#include "noded/machine/numa.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/seccomp.h"
-#include "noded/shim/process/last_output.h"
+#include "noded/shim/process/step_tasks.h"
 #include "noded/shim/rootfs/oci_config.h"
 #include "noded/shim/rootfs/user_mounts.h"
 

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "common/codec/codec.h"
-#include "noded/runtime/contact.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/records.h"
 #include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
+#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -30,8 +30,7 @@ void start(Node& node, const LaunchRequest& request) {
 
 // Waits until the job has written something, because by then its traps are set.
 void await_output(Node& node) {
-  for (int i = 0; i < 6000 && node.output().find("ready") == std::string::npos; ++i)
-    ::usleep(10'000);
+  until([&] { return has(node.output(), "ready"); });
 }
 
 }  // namespace
@@ -59,7 +58,7 @@ TEST_CASE("SIGTERM reaches the script and its children; a signal can go to the b
   start(node, request);
   await_output(node);
   REQUIRE(node.runtime().signal(request.key, SIGUSR1, SignalScope::batch_shell));
-  for (int i = 0; i < 500 && !has(node.output(), "shell"); ++i) ::usleep(10'000);
+  until([&] { return has(node.output(), "shell"); });
   CHECK(node.output() == "ready\nshell\n");
   REQUIRE(node.runtime().signal(request.key, SIGTERM, SignalScope::full));
   const auto record = node.wait_end(request.key);
@@ -114,7 +113,7 @@ TEST_CASE("a killed shim ends its job as a failure with this reason, and nothing
   CHECK(record.cause == ExitCause::shim_lost);
   CHECK(record.message == "shim of job 1 on node n1 was killed");
   CHECK(record.started.has_value());
-  for (int i = 0; i < 500 && !remains(node).empty(); ++i) ::usleep(10'000);
+  until([&] { return remains(node).empty(); });
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
@@ -129,10 +128,8 @@ TEST_CASE("a restart of noded keeps running jobs, and finds jobs that ended mean
   start(node, dies);
   REQUIRE(node.runtime().begin(ends));
   const auto found = node.restart([&] {
-    for (int i = 0; i < 3000; ++i) {
-      if (::access((node.state_dir() + "/jobs/2.1/exit.msgpack").c_str(), F_OK) == 0) break;
-      ::usleep(10'000);
-    }
+    const std::string record = node.state_dir() + "/jobs/2.1/exit.msgpack";
+    until([&] { return ::access(record.c_str(), F_OK) == 0; });
     ::kill(node.shim_pid(dies.key), SIGKILL);
     ::usleep(50'000);
   });
@@ -284,8 +281,7 @@ TEST_CASE("a kill ends a start that is still in its prolog") {
   auto request = node.job("echo ran");
   request.prolog = node.dir() + "/slow";
   REQUIRE(node.runtime().begin(request));
-  for (int i = 0; i < 3000 && ::access((node.dir() + "/began").c_str(), F_OK) != 0; ++i)
-    ::usleep(10'000);
+  until([&] { return ::access((node.dir() + "/began").c_str(), F_OK) == 0; });
   REQUIRE(node.runtime().kill(request.key));
   const auto record = node.wait_end(request.key);
   CHECK(record.cause == ExitCause::launch_failed);
@@ -440,7 +436,7 @@ TEST_CASE("shims and noded that are killed at any moment leave nothing behind") 
     CHECK_MESSAGE(::access((dir + "/exit.msgpack").c_str(), F_OK) == 0, dir);
   }
   CHECK_FALSE(lost.empty());
-  for (int i = 0; i < 500 && !remains(node).empty(); ++i) ::usleep(10'000);
+  until([&] { return remains(node).empty(); });
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 

@@ -19,6 +19,7 @@
 #include "common/proto/step_io.h"
 #include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
+#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -73,7 +74,7 @@ class OneStep {
   void begin() {
     REQUIRE(node.runtime().begin_step(request));
     const std::string lock = node.state_dir() + "/jobs/1.1/steps/0/shim.lock";
-    for (int i = 0; i < 1000 && std::atoi(node.read(lock).c_str()) == 0; ++i) ::usleep(10'000);
+    until([&] { return std::atoi(node.read(lock).c_str()) != 0; });
     shim_ = std::atoi(node.read(lock).c_str());
     REQUIRE(shim_ > 0);
   }

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "noded/runtime/job_dir.h"
-#include "noded/runtime/shim_template.h"
+#include "noded/runtime/shim_process.h"
 #include "tests/places.h"
+#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -45,7 +46,7 @@ class Place {
   }
   // Waits until the shim has reported that it runs.
   void await_start() const {
-    for (int i = 0; i < 1000 && starts().empty(); ++i) ::usleep(10'000);
+    until([&] { return !starts().empty(); });
   }
   static bool ends(const ShimProcess& shim) {
     pollfd watched{shim.pidfd.get(), POLLIN, 0};
@@ -120,10 +121,10 @@ TEST_CASE("a template that was killed while idle is replaced; one that never wor
   for (int last = 0; shims.pid() != 0 && seen < 10; ++seen) {
     last = shims.pid();
     ::kill(last, SIGKILL);
-    for (int i = 0; i < 2000 && shims.pid() == last; ++i) {
+    until([&] {
       shims.look();
-      ::usleep(1000);
-    }
+      return shims.pid() != last;
+    });
   }
   CHECK(seen == 3);
   place.start(shims);

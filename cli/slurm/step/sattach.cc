@@ -1,6 +1,6 @@
 // sattach: shows the output of a running step a second time. The step's srun, if there is one, is
 // not disturbed: output that sattach does not read in time is lost for sattach only
-// (noded/shim/io/step_audience.h).
+// (noded/shim/io/step_io.h).
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/resources/gpu.h"
 
@@ -59,5 +61,15 @@ struct XidLine {
   std::optional<std::uint32_t> gpu_instance;
 };
 std::optional<XidLine> parse_xid_line(std::string_view line);
+
+// Xids that the kernel has logged, for the time in which no daemon received the driver's events.
+struct LoggedXid {
+  Duration at{};  // since the machine was started
+  XidLine line;
+};
+
+// Xids of /dev/kmsg that came after `since` (runtime::since_boot()), in their order; none if the
+// file cannot be read.
+std::vector<LoggedXid> logged_xids(const std::string& kmsg, Duration since);
 
 }  // namespace gantry::gpu

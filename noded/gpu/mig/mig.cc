@@ -1,8 +1,13 @@
 #include "noded/gpu/mig/mig.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+
+#include "common/codec/codec.h"
 
 namespace gantry::gpu {
 
@@ -19,7 +24,7 @@ bool overlap(std::uint32_t a, std::uint32_t a_size, std::uint32_t b, std::uint32
 }
 
 bool is_in(std::span<const std::string> list, const std::string& uuid) {
-  return std::find(list.begin(), list.end(), uuid) != list.end();
+  return std::ranges::find(list, uuid) != list.end();
 }
 
 // The MIG devices within one GPU instance.
@@ -41,6 +46,20 @@ Answer<std::string> why_busy(const Nvml& nvml, const std::vector<Nvml::MigDevice
       return fmt::format("process {} runs on {}", processes->front().pid, one.uuid);
   }
   return std::string();
+}
+
+constexpr std::string_view kPrefix = "mig-";
+constexpr std::size_t kMostBytes = 4096;
+
+// Checks the UUID, because it comes from a driver and becomes a part of a path.
+Result<std::string> file_of(const std::string& gpu) {
+  const bool plain =
+      !gpu.empty() && gpu.size() < 100 && std::ranges::all_of(gpu, [](unsigned char c) {
+        return c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+               (c >= 'A' && c <= 'Z');
+      });
+  if (!plain) return fail(ErrorCode::malformed, fmt::format("\"{}\" is no UUID of a GPU", gpu));
+  return std::string(kPrefix) + gpu;
 }
 
 }  // namespace
@@ -88,7 +107,7 @@ Result<const MigProfile*> MigPartitioner::check_place(const MigTarget& target,
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: an {} has no MIG profile {}", name_of(target), target.gpu->model,
                             profile_id));
-  if (std::find(profile->starts.begin(), profile->starts.end(), start) == profile->starts.end())
+  if (std::ranges::find(profile->starts, start) == profile->starts.end())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: {} cannot start at {}", name_of(target), profile->name, start));
   const auto present = instances(target);
@@ -147,8 +166,8 @@ Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProf
                             info->placement.start, info->placement.size));
   const auto compute_profiles = nvml_.compute_profiles(instance);
   if (!compute_profiles) return fail_nvml(what, compute_profiles.error());
-  const auto whole = std::find_if(compute_profiles->begin(), compute_profiles->end(),
-                                  [&](auto& one) { return one.slices == profile.compute_slices; });
+  const auto whole = std::ranges::find_if(
+      *compute_profiles, [&](auto& one) { return one.slices == profile.compute_slices; });
   if (whole == compute_profiles->end())
     return fail(ErrorCode::unsupported,
                 fmt::format("{}: the driver offers no compute instance of all {} slices", what,
@@ -169,8 +188,7 @@ Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProf
 // processes.
 Answer<void> MigPartitioner::take_away(nvml::GpuInstance instance) const {
   ASSIGN(inside, computes(instance));
-  for (const nvml::ComputeInstance one : *inside)
-    if (auto gone = nvml_.destroy(one); !gone) return gone;
+  for (const nvml::ComputeInstance one : *inside) TRY(nvml_.destroy(one));
   return nvml_.destroy(instance);
 }
 
@@ -196,11 +214,126 @@ Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& sl
     const auto gone = take_away(one.handle);
     if (!gone && gone.error().code != Return::in_use)
       return fail_nvml(what, gone.error());  // it stays in the journal: recover() goes on with it
-    if (auto done = journal_.done(target.gpu->uuid); !done) return done;
+    TRY(journal_.done(target.gpu->uuid));
     if (!gone) return fail_nvml(what, gone.error());
     return {};
   }
   return {};
+}
+
+Result<MigJournal> MigJournal::open(const std::string& dir) {
+  TRY(runtime::make_dirs(dir, 0700));
+  Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
+  return MigJournal(dir, std::move(fd));
+}
+
+Result<void> MigJournal::begin(const MigIntent& intent) const {
+  ASSIGN(name, file_of(intent.gpu));
+  if (::faccessat(fd_.get(), name->c_str(), F_OK, 0) == 0)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("{}: an earlier change of its slices is not finished", intent.gpu));
+  return runtime::write_whole(fd_.get(), name->c_str(), codec::encode(intent),
+                              runtime::Durability::durable);
+}
+
+Result<void> MigJournal::done(const std::string& gpu) const {
+  ASSIGN(name, file_of(gpu));
+  if ((::unlinkat(fd_.get(), name->c_str(), 0) != 0 && errno != ENOENT) || ::fsync(fd_.get()) != 0)
+    return runtime::fail_errno(ErrorCode::io_error, dir_ + "/" + *name);
+  return {};
+}
+
+Result<std::vector<MigIntent>> MigJournal::pending() const {
+  std::vector<MigIntent> out;
+  for (const std::string& name : runtime::list_dir(dir_)) {
+    if (!name.starts_with(kPrefix)) continue;
+    const auto bytes = runtime::read_file(dir_ + "/" + name, kMostBytes);
+    const auto intent =
+        bytes ? codec::decode<MigIntent>(*bytes) : Result<MigIntent>(tl::unexpected(bytes.error()));
+    if (intent && name == std::string(kPrefix) + intent->gpu)
+      out.push_back(*intent);
+    else if (::unlinkat(fd_.get(), name.c_str(), 0) != 0)
+      return runtime::fail_errno(ErrorCode::io_error, dir_ + "/" + name);
+  }
+  return out;
+}
+
+// Settles one intent that was not done. The sentence says what became of it; after an error the
+// intent stays in the journal.
+Result<std::string> MigPartitioner::settle(const MigTarget& target, const MigIntent& intent,
+                                           std::span<const std::string> in_use) {
+  const MigSlice& slice = intent.slice;
+  const bool creating = intent.step == MigStep::create;
+  const std::string what = fmt::format(
+      "GPU {} ({}): {} at {}", target.gpu->index, target.gpu->pci,
+      creating ? "a slice that was being made" : "a slice that was being destroyed", slice.start);
+  const auto present = instances(target);
+  if (!present) return fail_nvml(what, present.error());
+  for (const Instance& one : *present) {
+    if (one.profile->id != slice.profile || one.info.placement.start != slice.start) continue;
+    if (!creating && one.info.id != slice.gpu_instance) continue;
+    const auto inside = computes(one.handle);
+    if (!inside) return fail_nvml(what, inside.error());
+    if (creating && !inside->empty()) return what + " is complete";
+    if (!inside->empty()) {
+      const auto devices = nvml_.mig_devices(target.device);
+      if (!devices) return fail_nvml(what, devices.error());
+      for (const Nvml::MigDevice& device : *devices) {
+        if (device.gpu_instance != one.info.id) continue;
+        if (device.uuid != slice.uuid) return what + " is another one by now and stays";
+        const auto processes = nvml_.processes(device.device);
+        if (!processes) return fail_nvml(what, processes.error());
+        if (!processes->empty() || std::ranges::find(in_use, device.uuid) != in_use.end())
+          return what + " is in use and stays";
+      }
+    }
+    if (auto gone = take_away(one.handle); !gone) return fail_nvml(what, gone.error());
+    return what + (creating ? " was half made and is gone" : " is gone");
+  }
+  return what + (creating ? " had not been begun" : " was gone already");
+}
+
+Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarget> targets,
+                                                         std::span<const std::string> in_use) {
+  ASSIGN(pending, journal_.pending());
+  std::vector<std::string> notes;
+  for (const MigIntent& intent : *pending) {
+    const auto target = std::ranges::find_if(
+        targets, [&](const MigTarget& one) { return one.gpu->uuid == intent.gpu; });
+    if (target == targets.end()) {
+      // The GPU's MIG mode is off, or it has been reset: then its instances are gone too. A GPU
+      // that has disappeared altogether comes back, if it does, only after a reset.
+      notes.push_back(
+          fmt::format("{}: not partitioned any more, what was begun on it is dropped", intent.gpu));
+    } else {
+      auto note = settle(*target, intent, in_use);
+      if (!note) {
+        notes.push_back(note.error().message);
+        continue;
+      }
+      notes.push_back(std::move(*note));
+    }
+    TRY(journal_.done(intent.gpu));
+  }
+  return notes;
+}
+
+Result<std::vector<std::string>> MigPartitioner::remove_empty(const MigTarget& target) {
+  const std::string what = fmt::format("GPU {} ({})", target.gpu->index, target.gpu->pci);
+  std::vector<std::string> notes;
+  const auto present = instances(target);
+  if (!present) return fail_nvml(what, present.error());
+  for (const Instance& one : *present) {
+    const auto inside = computes(one.handle);
+    if (!inside) return fail_nvml(what, inside.error());
+    if (!inside->empty()) continue;
+    if (auto gone = nvml_.destroy(one.handle); !gone) return fail_nvml(what, gone.error());
+    notes.push_back(
+        fmt::format("{}: GPU instance {} ({} at {}) had no compute instance and is gone", what,
+                    one.info.id, one.profile->name, one.info.placement.start));
+  }
+  return notes;
 }
 
 }  // namespace gantry::gpu

@@ -8,19 +8,54 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/log/log.h"
 #include "common/loop/loop.h"
 #include "common/resources/gpu.h"
+#include "common/result.h"
 #include "config/config.h"
-#include "noded/gpu/node/commands.h"
+#include "noded/gpu/mps.h"
 #include "noded/runtime/launch.h"
 
 namespace gantry::node {
+
+// Runs programs for the node daemon without blocking its loop. Each program has a time limit and a
+// process group of its own, which is killed when the limit is over.
+struct CommandEnd {
+  ExitStatus status;      // code 127: it could not be started
+  bool in_time = true;    // false: its time was over, and it was killed
+  std::string last_line;  // last line of its output; only the first 64 KiB count
+  [[nodiscard]] bool good() const { return in_time && status.code == 0 && status.signal == 0; }
+};
+
+class Commands {
+ public:
+  explicit Commands(loop::Loop& loop);
+  ~Commands();  // kills what runs; no `done` is called any more
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  // argv[0] is a path. The program gets `env` and PATH, and no other variable. `done` comes in a
+  // later turn.
+  void run(std::vector<std::string> argv, std::vector<std::string> env, Duration limit,
+           std::function<void(const CommandEnd&)> done);
+
+ private:
+  struct Running;
+  void start(Running& one, std::vector<std::string>& argv, std::vector<std::string>& env);
+  void read(std::uint64_t id);
+  void ended(std::uint64_t id, ExitStatus status);
+
+  loop::Loop& loop_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<Running>> running_;
+};
 
 // Causes that begin so end only when a handover has succeeded once.
 inline constexpr std::string_view kNotIdle = "gpu-not-idle:", kNotScrubbed = "gpu-scrub:",
@@ -90,6 +125,55 @@ class GpuHandover {
   Look look_;
   Commands commands_;
   std::vector<std::shared_ptr<Case>> cases_;
+};
+
+// The jobs that have each GPU or MIG slice of this node, whole or in part: the node checks here
+// what the controller orders. One job has the whole device, or jobs of one tenant have parts of it;
+// with MPS these get their tenant's daemon.
+
+using proto::AttemptKey;
+
+class GpuHolders {
+ public:
+  struct Options {
+    GpuSharing sharing = GpuSharing::none;
+    std::string mps_control, mps_dir;  // see mps.h
+    bool containers = true;            // false: jobs run without containers, so MPS cannot be used
+  };
+  struct Device {      // a GPU, or a slice
+    std::string name;  // "GPU 3", "the slice at 4 of GPU 3"
+    std::string uuid;
+    ByteCount memory{};
+  };
+  GpuHolders(const Options& options, const Logger& log);
+
+  // Why parts cannot be given although they are declared, or "".
+  [[nodiscard]] const std::string& cannot_share() const { return cannot_share_; }
+
+  // Takes all of a device, or a part. What a part needs besides the device files is added to the
+  // request. wrong_state: the device has a job that may not share it with this one.
+  Result<void> take(const AttemptKey& key, const Device& device, DevicePart part,
+                    runtime::LaunchRequest& request);
+  // Does no other job have a part of the device?
+  [[nodiscard]] bool alone(const AttemptKey& key, const std::string& uuid) const;
+  void recovered(const AttemptKey& key, const std::string& uuid,
+                 const runtime::LaunchSharing& sharing);
+  // Releases all that the job has. The daemon of a device ends with its last part.
+  void released(const AttemptKey& key);
+  // Call it when every job of an earlier daemon is known: it ends MPS daemons that no job needs.
+  void settle();
+
+ private:
+  struct Holder {
+    AttemptKey key;
+    std::string uuid, tenant;
+    DevicePart part = kWholeDevice;
+  };
+  const Logger& log_;
+  GpuSharing sharing_;
+  gpu::Mps mps_;
+  std::string cannot_share_;
+  std::vector<Holder> holders_;
 };
 
 }  // namespace gantry::node

@@ -20,8 +20,7 @@
 #include "noded/gpu/health/sample.h"
 #include "noded/gpu/mig/mig.h"
 #include "noded/gpu/node/gpu_handover.h"
-#include "noded/gpu/node/gpu_holders.h"
-#include "noded/gpu/nvml/known.h"
+#include "noded/gpu/nvml/discover.h"
 #include "noded/runtime/launch.h"
 
 namespace gantry::node {

@@ -7,8 +7,7 @@
 #include <future>
 #include <set>
 
-#include "noded/gpu/health/kernel_log.h"
-#include "noded/runtime/contact.h"
+#include "noded/gpu/health/xid.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
@@ -125,10 +124,6 @@ void Gpus::read_log() {
     }
 }
 
-void Gpus::post(std::function<void(GpuWork&)> work) {
-  thread_->post([owner = work_, work = std::move(work)] { work(*owner); });
-}
-
 std::vector<std::uint32_t> Gpus::majors() const {
   std::set<std::uint32_t> out;
   const auto numbers = gpu::read_device_numbers(roots_);
@@ -179,8 +174,8 @@ void Gpus::released(const AttemptKey& key) {
   if (given_.erase(key) + held_.erase(key) == 0) return;
   post([key](GpuWork& work) { work.release(key); });
   if (!changed_) return;
-  const bool waited = std::any_of(told_.gpus.begin(), told_.gpus.end(), [](const GpuDevice& gpu) {
-    return std::any_of(gpu.faults.begin(), gpu.faults.end(), gpu::can_wait);
+  const bool waited = std::ranges::any_of(told_.gpus, [](const GpuDevice& gpu) {
+    return std::ranges::any_of(gpu.faults, gpu::can_wait);
   });
   if (!waited) return;
   post([](GpuWork& work) { work.check(); });
@@ -189,11 +184,11 @@ void Gpus::released(const AttemptKey& key) {
 
 bool Gpus::is_held(const GpuDevice& gpu) const {
   for (const auto& [key, indexes] : given_)
-    if (std::find(indexes.begin(), indexes.end(), gpu.index) != indexes.end()) return true;
+    if (std::ranges::find(indexes, gpu.index) != indexes.end()) return true;
   for (const auto& [key, uuids] : held_)
     for (const std::string& uuid : uuids)
-      if (uuid == gpu.uuid || std::any_of(gpu.slices.begin(), gpu.slices.end(),
-                                          [&](const MigSlice& s) { return s.uuid == uuid; }))
+      if (uuid == gpu.uuid ||
+          std::ranges::any_of(gpu.slices, [&](const MigSlice& s) { return s.uuid == uuid; }))
         return true;
   return false;
 }
@@ -215,7 +210,7 @@ GpuInventory Gpus::with_faults() const {
     const auto add = [&](GpuFault fault) {
       const bool waits = gpu::can_wait(fault) && is_held(gpu);
       if (waits) fault.domain = FaultDomain::none;
-      if (std::find(gpu.faults.begin(), gpu.faults.end(), fault) == gpu.faults.end())
+      if (std::ranges::find(gpu.faults, fault) == gpu.faults.end())
         gpu.faults.push_back(std::move(fault));
     };
     if (const auto at = sticky_.find(gpu.uuid); at != sticky_.end())
@@ -339,8 +334,8 @@ void Gpus::look_out() {
 
 void Gpus::take_event(const gpu::GpuEvent& event) {
   const Instant now = runtime::wall_clock();
-  const auto gpu = std::find_if(seen_.gpus.begin(), seen_.gpus.end(),
-                                [&](const GpuDevice& g) { return g.index == event.gpu; });
+  const auto gpu =
+      std::ranges::find_if(seen_.gpus, [&](const GpuDevice& g) { return g.index == event.gpu; });
   if (gpu == seen_.gpus.end()) return;
   gpu::XidOutcome outcome;
   if (event.xid.xid != 0)

@@ -102,7 +102,9 @@ class Gpus {
 
   void load(const std::string& boot_id);
   void read_log();
-  void post(std::function<void(GpuWork&)> work);
+  void post(std::function<void(GpuWork&)> work) {
+    thread_->post([owner = work_, work = std::move(work)] { work(*owner); });
+  }
   void saw(GpuSight&& sight);
   void take_checks(std::vector<Faults>&& checks, Instant now);
   void prove(const GpuDevice& gpu, bool well, Instant now);

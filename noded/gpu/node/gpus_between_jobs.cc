@@ -46,23 +46,20 @@ void Gpus::open_handover(const NodedConfig& config, const std::string& bin_dir) 
 
 // Is a job that was admitted being prepared on the GPU?
 bool Gpus::prepares_on(std::uint32_t gpu) const {
-  return std::any_of(preparing_.begin(), preparing_.end(), [&](const auto& one) {
+  return std::ranges::any_of(preparing_, [&](const auto& one) {
     const auto given = given_.find(one.first);
-    return given != given_.end() &&
-           std::find(given->second.begin(), given->second.end(), gpu) != given->second.end() &&
-           std::none_of(waiting_.begin(), waiting_.end(),
-                        [&](const Waiting& w) { return w.key == one.first; });
+    return given != given_.end() && std::ranges::find(given->second, gpu) != given->second.end() &&
+           std::ranges::none_of(waiting_, [&](const Waiting& w) { return w.key == one.first; });
   });
 }
 
 void Gpus::admit() {
   for (std::size_t i = 0; i < waiting_.size();) {
     const bool wanted = preparing_.contains(waiting_[i].key);
-    const bool busy =
-        std::any_of(waiting_[i].grants.begin(), waiting_[i].grants.end(), [&](const GpuGrant& g) {
-          // A job with a part also waits until it is clear what its device's first job finds there.
-          return handover_->busy(g.gpu, g.profile && !g.part()) || (g.part() && prepares_on(g.gpu));
-        });
+    const bool busy = std::ranges::any_of(waiting_[i].grants, [&](const GpuGrant& g) {
+      // A job with a part also waits until it is clear what its device's first job finds there.
+      return handover_->busy(g.gpu, g.profile && !g.part()) || (g.part() && prepares_on(g.gpu));
+    });
     if (wanted && busy) {
       ++i;
       continue;
@@ -205,9 +202,9 @@ void Gpus::repair(const GpuDevice& gpu, bool well, Instant now) {
     device.gpu_uuid = device.uuid = gpu.uuid;
     device.scrub = s.fault.cause.starts_with(kNotScrubbed);
     if (s.fault.domain == FaultDomain::slice) {  // the fault is gone if the slice is
-      const auto slice = std::find_if(
-          gpu.slices.begin(), gpu.slices.end(),
-          [&](const MigSlice& one) { return one.gpu_instance == s.fault.gpu_instance; });
+      const auto slice = std::ranges::find_if(gpu.slices, [&](const MigSlice& one) {
+        return one.gpu_instance == s.fault.gpu_instance;
+      });
       if (slice == gpu.slices.end()) return repaired(device, GpuFault(s.fault), {});
       device.uuid = slice->uuid;
       device.gpu_instance = slice->gpu_instance;

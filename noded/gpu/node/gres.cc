@@ -102,7 +102,7 @@ Gres::Gres(const NodedConfig& config, const NodeConfig& node, const Logger& log)
     resource.count = d.files.empty() ? d.count : 0;
     for (const std::string& file : d.files) resource.devices.push_back({"", {file}, {}, -1});
     const auto of_command =
-        std::find_if(found.begin(), found.end(), [&](const auto& f) { return f.name == d.name; });
+        std::ranges::find_if(found, [&](const auto& f) { return f.name == d.name; });
     if (d.files.empty() && of_command != found.end()) resource = *of_command;
     add(d.name, resource, d.count, log);
   }
@@ -116,7 +116,7 @@ void Gres::add(const std::string& name, const gpu::GenericResource& resource, st
   for (const gpu::GenericDevice& device : whole->devices) {
     if (out.devices.size() == most) break;
     auto files = gpu::device_files(device, roots_);
-    const bool common = files && std::any_of(files->begin(), files->end(), [](const auto& f) {
+    const bool common = files && std::ranges::any_of(*files, [](const auto& f) {
                           return f.major == kMemoryMajor || f.major == kTerminalMajor;
                         });
     if (!files || common) {

@@ -1,11 +1,13 @@
 #include "noded/gpu/nvml/discover.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <map>
 
+#include "common/codec/codec.h"
 #include "noded/machine/files.h"
 
 namespace gantry::gpu {
@@ -35,7 +37,7 @@ Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& r
   ASSIGN(pci, nvml.pci(device));
   ASSIGN(uuid, nvml.uuid(device));
   ASSIGN(name, nvml.name(device));
-  ASSIGN(minor, nvml.minor(device));
+  ASSIGN(minor, nvml.minor_number(device));
   const auto memory = nvml.memory(device);  // some GPUs have only the machine's memory
   if (!memory && memory.error().code != Return::not_supported)
     return tl::unexpected(memory.error());
@@ -137,6 +139,83 @@ void find_mig(const Nvml& nvml, GpuDevice& gpu, nvml::Device device, Discovery& 
         fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, to_string(slices.error())));
 }
 
+constexpr const char* kFile = "gpus.msgpack";
+constexpr std::uint32_t kUnset = 0xFFFFFFFF;
+
+// Links are stored by index of the other GPU, so they move when indexes change.
+void renumber_links(GpuDevice& gpu, const std::vector<std::uint32_t>& new_of, std::size_t count) {
+  if (gpu.nvlinks.empty()) return;
+  std::vector<std::uint32_t> links(count);
+  for (std::size_t i = 0; i < gpu.nvlinks.size(); ++i) links[new_of[i]] = gpu.nvlinks[i];
+  gpu.nvlinks = std::move(links);
+}
+
+// The one compute instance of a GPU instance; nothing if there are several of them, or none.
+const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& devices,
+                                      std::uint32_t gpu_instance) {
+  const Nvml::MigDevice* found = nullptr;
+  for (const Nvml::MigDevice& one : devices) {
+    if (one.gpu_instance != gpu_instance) continue;
+    if (found != nullptr) return nullptr;
+    found = &one;
+  }
+  return found;
+}
+
+// Does the GPU instance have a compute instance with all of its `slices` compute slices?
+Answer<bool> has_whole_instance(const Nvml& nvml, nvml::GpuInstance instance,
+                                std::uint32_t slices) {
+  ASSIGN(profiles, nvml.compute_profiles(instance));
+  for (const nvml::ComputeInstanceProfile& profile : *profiles) {
+    if (profile.slices != slices) continue;
+    ASSIGN(present, nvml.compute_instances(instance, profile.id));
+    if (!present->empty()) return true;
+  }
+  return false;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : std::string(name) + " ") {
+    const bool letter = (c >= 'a' && c <= 'z') || is_digit(c) || c == '+';
+    const bool capital = c >= 'A' && c <= 'Z';
+    if (letter || capital) {
+      word += capital ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+// Is the word up to three letters and two digits or more, with at most one letter behind: h100,
+// b200, gb200, t4, l40s, a10g, v100s? A size ("80gb"), a module ("sxm4") or a memory ("hbm3") is no
+// chip.
+bool is_chip(const std::string& word) {
+  static constexpr std::array<std::string_view, 5> kOther{"sxm", "hbm", "pcie", "nvl", "gddr"};
+  for (const std::string_view prefix : kOther)
+    if (word.starts_with(prefix)) return false;
+  std::size_t at = 0;
+  while (at < word.size() && !is_digit(word[at])) ++at;
+  const std::size_t letters = at;
+  while (at < word.size() && is_digit(word[at])) ++at;
+  return letters >= 1 && letters <= 3 && at > letters && word.size() - at <= 1;
+}
+
+// Is the word no part of what people call the model?
+bool is_noise(const std::string& word) {
+  static constexpr std::array<std::string_view, 8> kNoise{
+      "nvidia", "tesla", "quadro", "geforce", "graphics", "gpu", "device", "generation"};
+  const bool size = is_digit(word.front()) && word.ends_with("gb");
+  return size || std::ranges::find(kNoise, word) != kNoise.end();
+}
+
 }  // namespace
 
 Discovery discover(const Nvml& nvml, const Roots& roots, Instant now) {
@@ -163,7 +242,7 @@ Discovery discover(const Nvml& nvml, const Roots& roots, Instant now) {
       out.warnings.push_back(
           fmt::format("the driver's GPU {} does not answer: {}", i, to_string(gpu.error())));
   }
-  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.gpu.pci < b.gpu.pci; });
+  std::ranges::sort(found, [](auto& a, auto& b) { return a.gpu.pci < b.gpu.pci; });
   for (Found& one : found) {
     one.gpu.index = static_cast<std::uint32_t>(out.inventory.gpus.size());
     const auto alive = nvml.memory(one.device);
@@ -206,15 +285,137 @@ Difference reconcile(const std::vector<MigSlice>& wanted, const std::vector<MigS
     return a.profile == b.profile && a.start == b.start && a.uuid == b.uuid;
   };
   for (const MigSlice& slice : present) {
-    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
-                                       [&](const MigSlice& w) { return same(w, slice); });
+    const bool is_wanted =
+        std::ranges::any_of(wanted, [&](const MigSlice& w) { return same(w, slice); });
     (is_wanted ? out.kept : out.foreign).push_back(slice);
   }
   for (const MigSlice& slice : wanted)
-    if (std::none_of(present.begin(), present.end(),
-                     [&](const MigSlice& p) { return same(slice, p); }))
+    if (std::ranges::none_of(present, [&](const MigSlice& p) { return same(slice, p); }))
       out.missing.push_back(slice);
   return out;
+}
+
+void keep_indexes(Discovery& found, const KnownGpus& known, Instant now) {
+  auto& gpus = found.inventory.gpus;
+  std::vector<std::uint32_t> new_of(gpus.size(), kUnset);
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    for (std::size_t k = 0; k < known.gpus.size(); ++k)
+      if (known.gpus[k].uuid == gpus[i].uuid) new_of[i] = static_cast<std::uint32_t>(k);
+  std::size_t count = known.gpus.size();
+  for (std::uint32_t& index : new_of)
+    if (index == kUnset) index = static_cast<std::uint32_t>(count++);
+  std::vector<GpuDevice> all(known.gpus);
+  all.resize(count);
+  std::vector<nvml::Device> devices(count, nullptr);
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    renumber_links(gpus[i], new_of, count);
+    devices[new_of[i]] = found.devices[i];
+    all[new_of[i]] = std::move(gpus[i]);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    all[i].index = static_cast<std::uint32_t>(i);
+    if (devices[i] != nullptr) continue;
+    const auto before = std::ranges::find_if(
+        all[i].faults, [](auto& fault) { return fault.cause.starts_with("gpu-lost"); });
+    const Instant since = before != all[i].faults.end() ? before->since : now;
+    all[i].faults = {{FaultDomain::gpu, "gpu-lost: fallen off the bus", 0, since}};
+  }
+  gpus = std::move(all);
+  found.devices = std::move(devices);
+  if (!gpus.empty()) found.inventory.why_none.clear();
+}
+
+Result<KnownGpus> load_known(const std::string& dir, const std::string& boot_id) {
+  KnownGpus none;
+  none.boot_id = boot_id;
+  const auto bytes = runtime::read_file(dir + "/" + kFile);
+  if (!bytes && bytes.error().code == ErrorCode::not_found) return none;
+  if (!bytes) return tl::unexpected(bytes.error());
+  auto known = codec::decode<KnownGpus>(*bytes);
+  if (!known) return fail(known.error().code, dir + "/" + kFile + ": " + known.error().message);
+  return known->boot_id == boot_id ? std::move(*known) : none;
+}
+
+Result<void> store_known(const std::string& dir, const KnownGpus& known) {
+  TRY(runtime::make_dirs(dir, 0700));
+  const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
+  // The file has to outlive the daemon, not the machine.
+  return runtime::write_whole(fd.get(), kFile, codec::encode(known), runtime::Durability::none);
+}
+
+using nvml::Return;
+
+Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std::string& model) {
+  MigGeometry out;
+  out.model = model;
+  ASSIGN(profiles, nvml.profiles(device));
+  for (const Profile& one : *profiles) {
+    const auto places = nvml.placements(device, one.info.id);
+    // The profile is not available in this mode.
+    if (!places && places.error().code == Return::not_supported) continue;
+    if (!places) return tl::unexpected(places.error());
+    if (places->empty()) continue;
+    MigProfile profile;
+    profile.name = one.name;
+    profile.id = one.info.id;
+    profile.compute_slices = one.info.slices;
+    profile.memory_slices = places->front().size;
+    profile.memory = bytes_of(Mebibytes{static_cast<std::int64_t>(one.info.memory_mib)}).value();
+    profile.max_instances = one.info.instances;
+    for (const nvml::Placement& place : *places) {
+      profile.starts.push_back(place.start);
+      out.memory_slices = std::max(out.memory_slices, place.start + place.size);
+    }
+    out.compute_slices = std::max(out.compute_slices, profile.compute_slices);
+    out.profiles.push_back(std::move(profile));
+  }
+  return out;
+}
+
+Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
+                                        const std::vector<MigProfile>& profiles,
+                                        std::vector<std::string>& warnings) {
+  std::vector<MigSlice> out;
+  ASSIGN(devices, nvml.mig_devices(device));
+  for (const MigProfile& profile : profiles) {
+    ASSIGN(instances, nvml.gpu_instances(device, profile.id));
+    for (const nvml::GpuInstance instance : *instances) {
+      const auto info = nvml.info(instance);
+      if (!info && info.error().code == Return::not_found) continue;  // the instance has just gone
+      if (!info) return tl::unexpected(info.error());
+      const Nvml::MigDevice* whole = whole_instance(*devices, info->id);
+      ASSIGN(all, has_whole_instance(nvml, instance, profile.compute_slices));
+      if (whole == nullptr || !*all) {
+        const auto any =
+            std::ranges::any_of(*devices, [&](auto& one) { return one.gpu_instance == info->id; });
+        warnings.push_back(
+            fmt::format("GPU instance {} ({} at {}) has {}, so it is not used", info->id,
+                        profile.name, info->placement.start,
+                        any ? "compute instances with parts of it" : "no compute instance"));
+        continue;
+      }
+      out.push_back(
+          {profile.id, info->placement.start, info->id, whole->compute_instance, whole->uuid});
+    }
+  }
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.start < b.start; });
+  return out;
+}
+
+std::string model_of(std::string_view name) {
+  const auto words = words_of(name);
+  // "RTX 6000 Ada" and "RTX A6000" are no data-centre chips: their family is a part of the name.
+  const bool has_family = std::ranges::any_of(words, [](const std::string& word) {
+    return word == "rtx" || word == "gtx" || word == "titan";
+  });
+  if (!has_family)
+    for (const std::string& word : words)
+      if (is_chip(word)) return word;
+  std::string model;
+  for (const std::string& word : words)
+    if (!is_noise(word)) model += (model.empty() ? "" : "-") + word;
+  return model.empty() ? "gpu" : model;
 }
 
 }  // namespace gantry::gpu

@@ -4,9 +4,81 @@
 #include <fmt/core.h>
 #include <link.h>
 
-#include "noded/gpu/nvml/nvml_load.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+
+#include "common/quantity.h"
 
 namespace gantry::gpu {
+
+template <class F>
+struct Call {
+  F* function = nullptr;  // nullptr: this driver has none of the function's names
+  const char* name = "";
+};
+
+struct Nvml::Calls {
+#define X(member, arguments, ...) Call<nvml::Return arguments> member;
+#include "noded/gpu/nvml/nvml_calls.def"
+#undef X
+
+  template <class F>
+  static void find(void* library, Call<F>& call, std::initializer_list<const char*> names) {
+    call.name = *names.begin();
+    for (const char* name : names) {
+      call.function = reinterpret_cast<F*>(::dlsym(library, name));
+      if (call.function != nullptr) return;
+    }
+  }
+
+  void load(void* library) {
+#define X(member, arguments, ...) find(library, member, {__VA_ARGS__});
+#include "noded/gpu/nvml/nvml_calls.def"
+#undef X
+  }
+
+  // The first missing function of those without which nothing is known about GPUs; nullptr = all
+  // are there.
+  [[nodiscard]] const char* missing() const {
+    if (init.function == nullptr) return init.name;
+    if (shutdown.function == nullptr) return shutdown.name;
+    if (device_count.function == nullptr) return device_count.name;
+    if (device_by_index.function == nullptr) return device_by_index.name;
+    if (uuid.function == nullptr) return uuid.name;
+    if (name.function == nullptr) return name.name;
+    if (minor.function == nullptr) return minor.name;
+    if (pci.function == nullptr) return pci.name;
+    if (memory.function == nullptr) return memory.name;
+    return nullptr;
+  }
+};
+
+template <class F, class... In>
+Answer<void> call(const Call<F>& call, In... in) {
+  if (call.function == nullptr)
+    return tl::unexpected(Failure{nvml::Return::function_not_found, call.name});
+  const nvml::Return code = call.function(in...);
+  if (code != nvml::Return::success) return tl::unexpected(Failure{code, call.name});
+  return {};
+}
+
+// A call whose last argument is the place for the answer.
+template <class T, class F, class... In>
+Answer<T> get(const Call<F>& function, In... in) {
+  T out{};
+  TRY(call(function, in..., &out));
+  return out;
+}
+
+// A call whose last arguments are a buffer and its length.
+template <std::uint32_t N, class F, class... In>
+Answer<std::string> text(const Call<F>& function, In... in) {
+  char buffer[N] = {};
+  TRY(call(function, in..., buffer, N));
+  return std::string(buffer, ::strnlen(buffer, N));
+}
 
 using nvml::Return;
 
@@ -42,6 +114,54 @@ ErrorCode code_of(Return code) {
 // Writes "00000000:3B:00.0" as "0000:3b:00.0", as the kernel and lspci do.
 std::string pci_text(const nvml::PciInfo& info) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
+}
+
+constexpr std::uint32_t kMostProcesses = 4096;
+// Instances of one profile on one GPU; the largest number so far is 7.
+constexpr std::uint32_t kMostInstances = 64;
+
+bool is_absent(Return code) {  // this driver or this GPU lacks it
+  return code == Return::not_supported || code == Return::invalid_argument ||
+         code == Return::not_found || code == Return::function_not_found;
+}
+
+// Reads a list: asks for its length first, and again if it has grown meanwhile.
+Answer<void> add_processes(
+    const Call<Return(nvml::Device, std::uint32_t*, nvml::ProcessInfo*)>& function,
+    nvml::Device device, std::vector<nvml::ProcessInfo>& out) {
+  for (std::uint32_t room = 0;;) {
+    std::vector<nvml::ProcessInfo> list(room);
+    std::uint32_t count = room;
+    const auto done = call(function, device, &count, room > 0 ? list.data() : nullptr);
+    if (done) {
+      list.resize(std::min(count, room));
+      out.insert(out.end(), list.begin(), list.end());
+      return {};
+    }
+    if (done.error().code != Return::insufficient_size || count > kMostProcesses) return done;
+    room = std::max(count + 8, room * 2);
+  }
+}
+
+// Makes nvidia-smi's names for drivers that do not give them: the GPU's memory in GB, times the
+// eighths of it that the profile has (the rule of NVIDIA's go-nvlib).
+std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
+                    std::uint64_t total) {
+  constexpr std::uint32_t kOneSliceWithMedia = 7, kTwoSlicesWithMedia = 8;  // profile indexes
+  constexpr double kGiB = 1u << 30;
+  const bool media = index == kOneSliceWithMedia || index == kTwoSlicesWithMedia;
+  const double mine =
+      static_cast<double>(bytes_of(Mebibytes{static_cast<std::int64_t>(info.memory_mib)}).value());
+  const double eighths =
+      std::ceil(8 * mine / static_cast<double>(std::max<std::uint64_t>(1, total)));
+  const double gb = std::round(eighths / 8 * std::ceil(static_cast<double>(total) / kGiB));
+  return fmt::format("{}g.{:.0f}gb{}", info.slices, gb, media ? "+me" : "");
+}
+
+std::string plain_name(const char* text) {  // some drivers say "MIG 1g.10gb"
+  std::string_view name(text, ::strnlen(text, nvml::kNameBytes));
+  if (name.starts_with("MIG ")) name.remove_prefix(4);
+  return std::string(name);
 }
 
 }  // namespace
@@ -96,13 +216,32 @@ Answer<std::string> Nvml::cuda_version() const {
   });
 }
 
-Answer<std::uint32_t> Nvml::count() const {
-  return get<std::uint32_t>(calls_->device_count);
-}
-
-Answer<nvml::Device> Nvml::device(std::uint32_t index) const {
-  return get<nvml::Device>(calls_->device_by_index, index);
-}
+// Calls whose last argument is the place for the answer, and nothing else is to be done.
+#define PLAIN(T, method, function, parameters, ...)             \
+  Answer<T> Nvml::method parameters const {                     \
+    return get<T>(calls_->function __VA_OPT__(, ) __VA_ARGS__); \
+  }
+PLAIN(std::uint32_t, count, device_count, ())
+PLAIN(nvml::Device, device, device_by_index, (std::uint32_t index), index)
+PLAIN(std::uint32_t, minor_number, minor, (nvml::Device device), device)
+PLAIN(nvml::LinkEnd, link_end, link_end, (nvml::Device device, std::uint32_t link), device, link)
+PLAIN(nvml::Utilization, utilization, utilization, (nvml::Device device), device)
+PLAIN(std::uint32_t, power_mw, power, (nvml::Device device), device)
+PLAIN(std::uint32_t, temperature, temperature, (nvml::Device device), device, 0u)
+PLAIN(std::uint32_t, temperature_limit, temperature_limit,
+      (nvml::Device device, nvml::TemperatureLimit which), device, which)
+PLAIN(std::uint64_t, clock_reasons, clock_reasons, (nvml::Device device), device)
+PLAIN(std::uint64_t, ecc_errors, ecc_errors,
+      (nvml::Device device, nvml::EccKind kind, nvml::EccSince since), device, kind, since)
+PLAIN(nvml::EventSet, create_event_set, event_set_create, ())
+PLAIN(std::uint64_t, event_types, event_types, (nvml::Device device), device)
+PLAIN(nvml::GpmSample, create_sample, gpm_alloc, ())
+PLAIN(nvml::GpuInstanceInfo, info, gpu_instance_info, (nvml::GpuInstance instance), instance)
+PLAIN(nvml::ComputeInstanceInfo, info, compute_instance_info, (nvml::ComputeInstance instance),
+      instance)
+PLAIN(nvml::ComputeInstance, create, create_compute_instance,
+      (nvml::GpuInstance instance, std::uint32_t profile), instance, profile)
+#undef PLAIN
 
 Answer<std::string> Nvml::uuid(nvml::Device device) const {
   return text<nvml::kUuidBytes>(calls_->uuid, device);
@@ -110,10 +249,6 @@ Answer<std::string> Nvml::uuid(nvml::Device device) const {
 
 Answer<std::string> Nvml::name(nvml::Device device) const {
   return text<nvml::kNameBytes>(calls_->name, device);
-}
-
-Answer<std::uint32_t> Nvml::minor(nvml::Device device) const {
-  return get<std::uint32_t>(calls_->minor, device);
 }
 
 Answer<std::string> Nvml::pci(nvml::Device device) const {
@@ -132,10 +267,6 @@ Answer<bool> Nvml::link_active(nvml::Device device, std::uint32_t link) const {
   return get<std::uint32_t>(calls_->link_active, device, link).map([](auto v) { return v == 1; });
 }
 
-Answer<nvml::LinkEnd> Nvml::link_end(nvml::Device device, std::uint32_t link) const {
-  return get<nvml::LinkEnd>(calls_->link_end, device, link);
-}
-
 Answer<std::string> Nvml::link_pci(nvml::Device device, std::uint32_t link) const {
   return get<nvml::PciInfo>(calls_->link_pci, device, link).map(pci_text);
 }
@@ -149,32 +280,6 @@ Answer<MemoryUse> Nvml::memory(nvml::Device device) const {
   return get<nvml::Memory>(calls_->memory, device).map([](const nvml::Memory& m) {
     return MemoryUse{m.total, m.used};
   });
-}
-
-Answer<nvml::Utilization> Nvml::utilization(nvml::Device device) const {
-  return get<nvml::Utilization>(calls_->utilization, device);
-}
-
-Answer<std::uint32_t> Nvml::power_mw(nvml::Device device) const {
-  return get<std::uint32_t>(calls_->power, device);
-}
-
-Answer<std::uint32_t> Nvml::temperature(nvml::Device device) const {
-  return get<std::uint32_t>(calls_->temperature, device, 0u);
-}
-
-Answer<std::uint32_t> Nvml::temperature_limit(nvml::Device device,
-                                              nvml::TemperatureLimit which) const {
-  return get<std::uint32_t>(calls_->temperature_limit, device, which);
-}
-
-Answer<std::uint64_t> Nvml::clock_reasons(nvml::Device device) const {
-  return get<std::uint64_t>(calls_->clock_reasons, device);
-}
-
-Answer<std::uint64_t> Nvml::ecc_errors(nvml::Device device, nvml::EccKind kind,
-                                       nvml::EccSince since) const {
-  return get<std::uint64_t>(calls_->ecc_errors, device, kind, since);
 }
 
 Answer<std::uint32_t> Nvml::retired_pages(nvml::Device device, nvml::RetiredFor why) const {
@@ -207,16 +312,8 @@ Answer<std::uint32_t> Nvml::recovery_action(nvml::Device device) const {
   return value.type == 1 ? value.value.u32 : static_cast<std::uint32_t>(value.value.u64);
 }
 
-Answer<nvml::EventSet> Nvml::create_event_set() const {
-  return get<nvml::EventSet>(calls_->event_set_create);
-}
-
 void Nvml::free(nvml::EventSet set) const {
   static_cast<void>(call(calls_->event_set_free, set));  // if it fails, nothing more can be done
-}
-
-Answer<std::uint64_t> Nvml::event_types(nvml::Device device) const {
-  return get<std::uint64_t>(calls_->event_types, device);
 }
 
 Answer<void> Nvml::register_events(nvml::Device device, std::uint64_t types,
@@ -237,10 +334,6 @@ Answer<std::optional<nvml::EventData>> Nvml::wait(nvml::EventSet set,
 bool Nvml::has_gpm(nvml::Device device) const {
   nvml::GpmSupport support{nvml::kGpmVersion, 0};
   return call(calls_->gpm_support, device, &support).has_value() && support.supported != 0;
-}
-
-Answer<nvml::GpmSample> Nvml::create_sample() const {
-  return get<nvml::GpmSample>(calls_->gpm_alloc);
 }
 
 void Nvml::free(nvml::GpmSample sample) const {
@@ -267,6 +360,134 @@ Answer<double> Nvml::busy(nvml::GpmSample first, nvml::GpmSample second) const {
   if (metrics->metrics[0].result != Return::success)
     return tl::unexpected(Failure{metrics->metrics[0].result, calls_->gpm_metrics.name});
   return metrics->metrics[0].value;
+}
+
+using nvml::Return;
+
+Answer<std::vector<nvml::ProcessInfo>> Nvml::processes(nvml::Device device) const {
+  std::vector<nvml::ProcessInfo> all;
+  TRY(add_processes(calls_->compute_processes, device, all));
+  for (const auto* kind : {&calls_->mps_processes, &calls_->graphics_processes})
+    if (auto done = add_processes(*kind, device, all); !done && !is_absent(done.error().code))
+      return tl::unexpected(done.error());
+  std::ranges::sort(all, [](auto& a, auto& b) { return a.pid < b.pid; });
+  all.erase(std::unique(all.begin(), all.end(), [](auto& a, auto& b) { return a.pid == b.pid; }),
+            all.end());
+  return all;
+}
+
+Answer<MigMode> Nvml::mig_mode(nvml::Device device) const {
+  std::uint32_t now = 0, later = 0;
+  const auto done = call(calls_->mig_mode, device, &now, &later);
+  if (done) return MigMode{now == 1, later == 1};
+  if (is_absent(done.error().code)) return MigMode{};
+  return tl::unexpected(done.error());
+}
+
+Answer<std::vector<Profile>> Nvml::profiles(nvml::Device device) const {
+  std::vector<Profile> out;
+  for (std::uint32_t index = 0; index < nvml::kMostGpuInstanceProfiles; ++index) {
+    nvml::GpuInstanceProfileV2 v2{};
+    v2.version = nvml::version_of<nvml::GpuInstanceProfileV2>(2);
+    const auto named = call(calls_->profile_v2, device, index, &v2);
+    if (named) {
+      out.push_back({{v2.id, v2.p2p, v2.slices, v2.instances, v2.multiprocessors, v2.copy_engines,
+                      v2.decoders, v2.encoders, v2.jpeg, v2.ofa, v2.memory_mib},
+                     plain_name(v2.name)});
+    } else {
+      const auto plain = get<nvml::GpuInstanceProfile>(calls_->profile, device, index);
+      if (!plain && is_absent(plain.error().code)) continue;
+      if (!plain) return tl::unexpected(plain.error());
+      out.push_back({*plain, ""});
+    }
+    if (out.back().name.empty())
+      out.back().name = name_of(index, out.back().info, memory(device).value_or(MemoryUse{}).total);
+  }
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.info.id < b.info.id; });
+  return out;
+}
+
+Answer<std::vector<nvml::Placement>> Nvml::placements(nvml::Device device,
+                                                      std::uint32_t profile) const {
+  std::uint32_t count = 0;
+  TRY(call(calls_->placements, device, profile, nullptr, &count));
+  std::vector<nvml::Placement> out(std::min(count, kMostInstances));
+  TRY(call(calls_->placements, device, profile, out.data(), &count));
+  out.resize(std::min<std::size_t>(count, out.size()));
+  std::ranges::sort(out, [](auto& a, auto& b) { return a.start < b.start; });
+  return out;
+}
+
+// NVML wants room for as many instances as the profile may have, and does not say how many that
+// are.
+template <class T, class F, class Owner>
+Answer<std::vector<T>> instances(const Call<F>& function, Owner owner, std::uint32_t profile) {
+  std::vector<T> out(kMostInstances);
+  std::uint32_t count = kMostInstances;
+  TRY(call(function, owner, profile, out.data(), &count));
+  out.resize(std::min(count, kMostInstances));
+  return out;
+}
+
+Answer<std::vector<nvml::GpuInstance>> Nvml::gpu_instances(nvml::Device device,
+                                                           std::uint32_t profile) const {
+  return instances<nvml::GpuInstance>(calls_->gpu_instances, device, profile);
+}
+
+Answer<nvml::GpuInstance> Nvml::create(nvml::Device device, std::uint32_t profile,
+                                       nvml::Placement at) const {
+  nvml::GpuInstance out = nullptr;
+  TRY(call(calls_->create_gpu_instance, device, profile, &at, &out));
+  return out;
+}
+
+Answer<void> Nvml::destroy(nvml::GpuInstance instance) const {
+  return call(calls_->destroy_gpu_instance, instance);
+}
+
+Answer<std::vector<nvml::ComputeInstanceProfile>> Nvml::compute_profiles(
+    nvml::GpuInstance instance) const {
+  std::vector<nvml::ComputeInstanceProfile> out;
+  for (std::uint32_t index = 0; index < nvml::kMostComputeInstanceProfiles; ++index) {
+    const auto one =
+        get<nvml::ComputeInstanceProfile>(calls_->compute_profile, instance, index, 0u);
+    if (one)
+      out.push_back(*one);
+    else if (!is_absent(one.error().code))
+      return tl::unexpected(one.error());
+  }
+  return out;
+}
+
+Answer<std::vector<nvml::ComputeInstance>> Nvml::compute_instances(nvml::GpuInstance instance,
+                                                                   std::uint32_t profile) const {
+  return instances<nvml::ComputeInstance>(calls_->compute_instances, instance, profile);
+}
+
+Answer<void> Nvml::destroy(nvml::ComputeInstance instance) const {
+  return call(calls_->destroy_compute_instance, instance);
+}
+
+Answer<std::vector<Nvml::MigDevice>> Nvml::mig_devices(nvml::Device device) const {
+  std::vector<MigDevice> out;
+  const auto most = get<std::uint32_t>(calls_->mig_most, device);
+  if (!most && is_absent(most.error().code)) return out;
+  if (!most) return tl::unexpected(most.error());
+  for (std::uint32_t index = 0; index < std::min(*most, kMostInstances); ++index) {
+    const auto handle = get<nvml::Device>(calls_->mig_device, device, index);
+    if (!handle && is_absent(handle.error().code)) continue;  // a gap in the list, or its end
+    if (!handle) return tl::unexpected(handle.error());
+    MigDevice one;
+    one.device = *handle;
+    ASSIGN(gi, get<std::uint32_t>(calls_->mig_gpu_instance, *handle));
+    ASSIGN(ci, get<std::uint32_t>(calls_->mig_compute_instance, *handle));
+    ASSIGN(name, uuid(*handle));
+    one.gpu_instance = *gi;
+    one.compute_instance = *ci;
+    one.uuid = std::move(*name);
+    out.push_back(std::move(one));
+  }
+  return out;
 }
 
 }  // namespace gantry::gpu

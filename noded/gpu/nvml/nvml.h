@@ -64,7 +64,7 @@ class Nvml {
   [[nodiscard]] Answer<nvml::Device> device(std::uint32_t index) const;  // not GpuDevice::index
   [[nodiscard]] Answer<std::string> uuid(nvml::Device) const;            // also of slices
   [[nodiscard]] Answer<std::string> name(nvml::Device) const;
-  [[nodiscard]] Answer<std::uint32_t> minor(nvml::Device) const;
+  [[nodiscard]] Answer<std::uint32_t> minor_number(nvml::Device) const;
   [[nodiscard]] Answer<std::string> pci(nvml::Device) const;  // "0000:3b:00.0"
   [[nodiscard]] Answer<std::int32_t> numa(nvml::Device) const;
   [[nodiscard]] Answer<bool> link_active(nvml::Device, std::uint32_t link) const;

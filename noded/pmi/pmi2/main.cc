@@ -19,30 +19,10 @@ namespace gantry::pmi2 {
 namespace {
 
 using pmix::kFirstTask;
+using pmix::say;
+using pmix::say_abort;
+using pmix::say_to_peer;
 using pmix::Word;
-
-void say(Word word, std::uint32_t number, std::string_view bytes) {
-  std::string out;
-  pmix::append(out, word, number, bytes);
-  for (std::size_t at = 0; at < out.size();) {
-    const ssize_t n = ::send(pmix::kSocket, out.data() + at, out.size() - at, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(1);  // the shim is gone, and the step with it
-    at += static_cast<std::size_t>(n);
-  }
-}
-
-void say_to_peer(std::uint32_t node, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::string_view part = bytes.substr(0, pmix::kMaxPeerBytes);
-    say(Word::peer, node, part);
-    bytes.remove_prefix(part.size());
-  }
-}
-
-void say_abort(std::uint32_t rank, int status, const std::string& why) {
-  say(Word::abort, rank, std::string(reinterpret_cast<const char*>(&status), sizeof status) + why);
-}
 
 // A task's socket, and bytes that the task has not taken yet. While there are such bytes, nothing
 // is read from the task. So a task that does not read has to wait, and cannot fill this program's

@@ -10,14 +10,11 @@ namespace gantry::pmi2 {
 namespace {
 
 // Result codes with the numbers of PMI-2 (pmi2.h); PMI-1 distinguishes only 0 and others.
-constexpr int kGood = 0;
 constexpr int kWrongArgument = 3;
 constexpr int kWrongKeyLength = 5;
 constexpr int kWrongValueLength = 7;
 constexpr int kOther = 14;
 constexpr int kRefused = -1;
-// The value that Slurm gives: which of several commands a task runs is not known.
-constexpr int kNoApplication = -1;
 
 constexpr std::string_view kMapping = "PMI_process_mapping";
 constexpr const char* kEverybody = "*";  // every task takes part in a fence
@@ -203,10 +200,6 @@ void Server::finalize(std::uint32_t task, const Command& command) {
   gone(task);
 }
 
-void Server::fence(std::uint32_t task, const Command& command) {
-  enter_fence(task, command.find("thrid").value_or("").substr(0, kMaxKey));
-}
-
 void Server::enter_fence(std::uint32_t task, std::string_view thread) {
   Task& t = tasks_[task];
   if (t.in_fence) return fault(task, "it is in a PMI fence already");
@@ -269,18 +262,6 @@ void Server::get_maxes(std::uint32_t task, const Command&) {
                    .add("vallen_max", kMaxValue));
 }
 
-void Server::get_appnum(std::uint32_t task, const Command&) {
-  answer(task, Reply(Version::v1, "appnum").result(kGood).add("appnum", kNoApplication));
-}
-
-void Server::get_universe_size(std::uint32_t task, const Command&) {
-  answer(task, Reply(Version::v1, "universe_size").result(kGood).add("size", layout_.size()));
-}
-
-void Server::get_my_kvsname(std::uint32_t task, const Command&) {
-  answer(task, Reply(Version::v1, "my_kvsname").result(kGood).add("kvsname", layout_.name));
-}
-
 void Server::put_1(std::uint32_t task, const Command& command) {
   int rc = kGood;
   const std::string why = put(command, rc);
@@ -337,10 +318,6 @@ void Server::full_init(std::uint32_t task, const Command& command) {
                    .add("appnum", kNoApplication)
                    .add("debugged", "FALSE")
                    .add("pmiverbose", "FALSE"));
-}
-
-void Server::job_id(std::uint32_t task, const Command& command) {
-  answer(task, reply_to(task, command).result(kGood).add("jobid", layout_.name));
 }
 
 void Server::job_attribute(std::uint32_t task, const Command& command) {

@@ -15,10 +15,13 @@
 #include <vector>
 
 #include "noded/pmi/collect.h"
-#include "noded/pmi/layout.h"
 #include "noded/pmi/pmi2/wire.h"
 
 namespace gantry::pmi2 {
+
+inline constexpr int kGood = 0;
+// The value that Slurm gives: which of several commands a task runs is not known.
+inline constexpr int kNoApplication = -1;
 
 // Bytes that this node's tasks put between two fences.
 inline constexpr std::size_t kMaxPart = 32u << 20;
@@ -80,12 +83,20 @@ class Server {
   void init(std::uint32_t task, const Command& command);
   void abort(std::uint32_t task, const Command& command);
   void finalize(std::uint32_t task, const Command& command);
-  void fence(std::uint32_t task, const Command& command);
+  void fence(std::uint32_t task, const Command& command) {
+    enter_fence(task, command.find("thrid").value_or("").substr(0, kMaxKey));
+  }
   // PMI-1
   void get_maxes(std::uint32_t task, const Command& command);
-  void get_appnum(std::uint32_t task, const Command& command);
-  void get_universe_size(std::uint32_t task, const Command& command);
-  void get_my_kvsname(std::uint32_t task, const Command& command);
+  void get_appnum(std::uint32_t task, const Command&) {
+    answer(task, Reply(Version::v1, "appnum").result(kGood).add("appnum", kNoApplication));
+  }
+  void get_universe_size(std::uint32_t task, const Command&) {
+    answer(task, Reply(Version::v1, "universe_size").result(kGood).add("size", layout_.size()));
+  }
+  void get_my_kvsname(std::uint32_t task, const Command&) {
+    answer(task, Reply(Version::v1, "my_kvsname").result(kGood).add("kvsname", layout_.name));
+  }
   void put_1(std::uint32_t task, const Command& command);
   void get_1(std::uint32_t task, const Command& command);
   void get_by_index(std::uint32_t task, const Command& command);
@@ -94,7 +105,9 @@ class Server {
   void refuse_spawn(std::uint32_t task, const Command& command);
   // PMI-2
   void full_init(std::uint32_t task, const Command& command);
-  void job_id(std::uint32_t task, const Command& command);
+  void job_id(std::uint32_t task, const Command& command) {
+    answer(task, reply_to(task, command).result(kGood).add("jobid", layout_.name));
+  }
   void job_attribute(std::uint32_t task, const Command& command);
   void put_2(std::uint32_t task, const Command& command);
   void get_2(std::uint32_t task, const Command& command);

@@ -148,10 +148,6 @@ Reply& Reply::add(std::string_view key, std::string_view value) {
   return *this;
 }
 
-Reply& Reply::add(std::string_view key, std::int64_t value) {
-  return add(key, std::to_string(value));
-}
-
 Reply& Reply::result(int rc, std::string_view why) {
   add("rc", rc);
   if (why.empty()) return *this;

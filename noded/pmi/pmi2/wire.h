@@ -40,7 +40,7 @@ class Reply {
  public:
   Reply(Version version, std::string_view name);
   Reply& add(std::string_view key, std::string_view value);
-  Reply& add(std::string_view key, std::int64_t value);
+  Reply& add(std::string_view key, std::int64_t value) { return add(key, std::to_string(value)); }
   // Adds the result: 0 = success, otherwise an error and why.
   Reply& result(int rc, std::string_view why = "");
   [[nodiscard]] std::string bytes() const;

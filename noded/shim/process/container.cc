@@ -1,24 +1,28 @@
 #include "noded/shim/process/container.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "noded/machine/cgroup.h"
+#include "noded/machine/files.h"
 #include "noded/shim/mounts.h"
-#include "noded/shim/process/user_namespace.h"
+#include "noded/shim/task.h"
 
 namespace gantry::runtime {
+
 namespace {
 
 static_assert(kInitOpenFiles == kJobFiles);
@@ -129,16 +133,6 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& pr
   return argv;
 }
 
-// The way to pin without a cpuset cgroup: the job inherits the affinity. It is only a default,
-// because the job can change it.
-void pin_to(const std::vector<std::uint16_t>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
-
 // The runtime ends when the container runs, or has failed; in the first case PID 1 says `up`.
 Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
                       const std::string& log, Signals& signals) {
@@ -165,6 +159,36 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
   }
 }
 
+// Only the effective id changes, so the capabilities stay permitted: this user may make a namespace
+// also where ordinary users may not.
+bool become(std::uint32_t uid) {
+  if (::syscall(SYS_setresuid, -1, uid, -1) != 0) return false;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  if (::syscall(SYS_capget, &header, sets) != 0) return false;
+  for (auto& set : sets) set.effective = set.permitted;
+  return ::syscall(SYS_capset, &header, sets) == 0;
+}
+
+[[noreturn]] void hold_namespace(std::uint32_t uid, const Fd& up, pid_t shim) {
+  const int error = become(uid) && ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // this comes after the change of ids, which clears it
+  if (::getppid() != shim) ::_exit(1);
+  (void)!::write(up.get(), &error, sizeof error);
+  for (;;) ::pause();
+}
+
+Result<void> write_map(const std::string& path, const std::vector<IdRange>& ranges) {
+  std::string text;
+  for (const IdRange& r : ranges)
+    text += std::to_string(r.inside) + " " + std::to_string(r.outside) + " " +
+            std::to_string(r.count) + "\n";
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return fail_errno(ErrorCode::runtime_failed, path);
+  return {};
+}
+
 }  // namespace
 
 std::string runtime_complaint(const std::string& log) {
@@ -188,7 +212,9 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   }
   TRY(write_bundle(shim, bundle, root, env, owned ? owned->path() : ""));
   ASSIGN(pair, init_socket());
-  if (shim.setup.cgroups.with("cpuset") == nullptr) pin_to(shim.request.cpus);
+  // The way to pin without a cpuset cgroup: the job inherits the affinity. It is only a default,
+  // because the job can change it.
+  if (shim.setup.cgroups.with("cpuset") == nullptr) pin(shim.request.cpus);
   const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(shim.request.key));
   ChildSpec spec;
   std::string program = shim.setup.runtime_path;
@@ -284,6 +310,39 @@ ExitStatus exit_of(const Container& container) {
   const int status = container.program_status.value_or(container.init_status);
   if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
   return {WEXITSTATUS(status), 0};
+}
+
+Result<UserNamespace> UserNamespace::make(JobId job, const std::vector<IdRange>& uids,
+                                          const std::vector<IdRange>& gids) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(ErrorCode::runtime_failed, "pipe");
+  const Fd down(ends[0]);
+  Fd up(ends[1]);
+  const auto uid = static_cast<std::uint32_t>(kNamespaceUidBase + job.value() % kNamespaceUids);
+  const pid_t shim = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
+  if (pid == 0) hold_namespace(uid, up, shim);
+  up.reset();
+  UserNamespace made(pid);
+  int error = 0;
+  if (::read(down.get(), &error, sizeof error) != sizeof error) error = ESRCH;
+  if (error != 0)
+    return fail(ErrorCode::runtime_failed, errno_text("a user namespace for the job", error));
+  const std::string process = "/proc/" + std::to_string(pid);
+  TRY(write_map(process + "/uid_map", uids));
+  TRY(write_map(process + "/gid_map", gids));
+  return made;
+}
+
+UserNamespace::UserNamespace(UserNamespace&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)) {}
+
+UserNamespace::~UserNamespace() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace gantry::runtime

@@ -21,10 +21,9 @@
 #include <cstring>
 #include <vector>
 
-#include "noded/machine/become_user.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/landlock.h"
-#include "noded/shim/process/door_filter.h"
+#include "noded/machine/user_child.h"
 #include "noded/shim/process/door_server.h"
 
 namespace gantry::runtime {
@@ -95,7 +94,7 @@ Result<Ways> open_ways(const Shim& shim, int inside) {
 }
 
 void close_all_but(std::vector<int> keep) {
-  std::sort(keep.begin(), keep.end());
+  std::ranges::sort(keep);
   unsigned next = 0;
   for (const int fd : keep) {
     const auto here = static_cast<unsigned>(fd);

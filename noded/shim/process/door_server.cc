@@ -2,10 +2,15 @@
 // ends. What an end cannot take waits in its way, and nothing is read from the other end meanwhile.
 #include "noded/shim/process/door_server.h"
 
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <array>
 #include <cerrno>
@@ -18,6 +23,7 @@
 #include "common/net/proxy_header.h"
 
 namespace gantry::runtime {
+
 namespace {
 
 constexpr int kEvents = 256;       // of one turn
@@ -33,7 +39,7 @@ struct End {
 };
 
 // One direction of a visit.
-struct Way {
+struct Direction {
   std::string kept;  // was read, and the other end has not taken it yet
   bool done = false;
 };
@@ -46,7 +52,7 @@ struct Visit {
   std::int64_t began_ms = 0;
   std::string head;
   End gate, job;
-  Way in, out;
+  Direction in, out;
   std::list<std::unique_ptr<Visit>>::iterator place;
 };
 
@@ -233,7 +239,7 @@ class DoorServer {
   }
 
   // True if the whole connection has failed.
-  static bool copy(End& from, End& to, Way& way) {
+  static bool copy(End& from, End& to, Direction& way) {
     static std::array<char, kDoorPiece> piece;
     for (int i = 0; i < kPiecesPerTurn && !way.done; ++i) {
       if (!way.kept.empty()) {
@@ -270,7 +276,7 @@ class DoorServer {
   }
 
   // What to watch at the end from which `reads` comes and to which `writes` goes.
-  static std::uint32_t wanted(const Way& reads, const Way& writes) {
+  static std::uint32_t wanted(const Direction& reads, const Direction& writes) {
     std::uint32_t events = EPOLLET;  // never 0, and an end that has nothing to say is not repeated
     if (!reads.done && reads.kept.empty()) events |= EPOLLIN | EPOLLRDHUP;
     if (!writes.kept.empty()) events |= EPOLLOUT;
@@ -293,10 +299,55 @@ class DoorServer {
   std::list<std::unique_ptr<Visit>> strangers_, visitors_, over_;
 };
 
+#if defined(__x86_64__)
+constexpr unsigned kMachine = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr unsigned kMachine = AUDIT_ARCH_AARCH64;
+#else
+#error "the door's filter knows x86-64 and arm64"
+#endif
+
+constexpr long kCalls[] = {SYS_recvfrom, SYS_sendto, SYS_epoll_pwait, SYS_epoll_ctl, SYS_accept4,
+                           SYS_close, SYS_socket, SYS_connect, SYS_shutdown, SYS_setsockopt,
+                           SYS_getsockopt, SYS_clock_gettime, SYS_epoll_create1,
+                           // the allocator
+                           SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex,
+#if defined(__x86_64__)
+                           SYS_epoll_wait,
+#endif
+                           SYS_exit_group, SYS_exit, SYS_rt_sigreturn, SYS_restart_syscall};
+
 }  // namespace
 
 int serve_door(const DoorPlan& plan) {
   return DoorServer(plan).run();
+}
+
+bool keep_only_calls_of_a_door() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;  // their runtimes make calls of their own
+#else
+  const auto step = [](unsigned code, unsigned value) {
+    return sock_filter{static_cast<unsigned short>(code), 0, 0, value};
+  };
+  const auto jump = [](unsigned value, std::size_t if_so, std::size_t if_not) {
+    return sock_filter{BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned char>(if_so),
+                       static_cast<unsigned char>(if_not), value};
+  };
+  std::vector<sock_filter> program{
+      step(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      jump(kMachine, 1, 0),
+      step(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      step(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+  };
+  for (const long call : kCalls) {
+    program.push_back(jump(static_cast<unsigned>(call), 0, 1));
+    program.push_back(step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  }
+  program.push_back(step(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+  const sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) == 0;
+#endif
 }
 
 }  // namespace gantry::runtime

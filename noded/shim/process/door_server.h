@@ -34,4 +34,9 @@ int serve_door(const DoorPlan& plan);
 // How many descriptors serve_door() needs at most.
 inline constexpr std::size_t kDoorFiles = 2 * kMostVisitors + kMostStrangers + 64;
 
+// The system calls that a door makes once it serves. Everything else ends it.
+
+// False: the kernel would not take the filter. The process must have no way to gain privileges.
+bool keep_only_calls_of_a_door();
+
 }  // namespace gantry::runtime

@@ -15,10 +15,14 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
+#include "noded/machine/files.h"
+#include "noded/shim/environment.h"
 #include "noded/shim/fence.h"
 #include "noded/shim/process/container.h"
+#include "noded/shim/task.h"
 
 namespace gantry::runtime {
+
 namespace {
 
 constexpr Duration kStateTime = seconds(10);  // for one question to the runtime
@@ -113,8 +117,8 @@ class StandardPipes {
     TRY(pipes.add(files.out.get(), pipes.out_));
     if (joined)
       pipes.err_.reset(::fcntl(pipes.out_.get(), F_DUPFD_CLOEXEC, 3));
-    else if (auto r = pipes.add(files.err_fd(), pipes.err_); !r)
-      return tl::unexpected(r.error());
+    else
+      TRY(pipes.add(files.err_fd(), pipes.err_));
     TRY(pipes.feed(files.in.get()));
     return pipes;
   }
@@ -322,6 +326,43 @@ class OwnKernel {
   bool killed_ = false;
 };
 
+void say_running(const Shim& shim, int pid, const std::optional<Beginning>& began) {
+  RunningRecord record;
+  record.init_pid = pid;
+  record.init_start = start_time_of(pid);
+  record.child_pid = pid;
+  record.held = !began;
+  if (began) began->into(record);
+  (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
+  notify(shim, !began ? NoteKind::held : NoteKind::running);
+}
+
+int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files) {
+  for (int status = 0;;) {
+    pollfd watched{signals.fd(), POLLIN, 0};
+    ::poll(&watched, 1, fence_pause(shim));
+    if (fence_is_over(shim)) ::kill(-pid, SIGKILL);
+    for (int s = signals.next(); s != 0; s = signals.next()) {
+      if (s == SIGTERM) ::kill(-pid, SIGKILL);
+      if (s == SIGUSR2)
+        if (const auto text = read_file(shim.dir + "/" + kNoticeFile))
+          say_in_output(shim.request, files, *text);
+    }
+    for (int ended = ::waitpid(-1, &status, WNOHANG); ended > 0;
+         ended = ::waitpid(-1, &status, WNOHANG))
+      if (ended == pid) return status;
+  }
+}
+
+// The program that the first line names: "/bin/sh" of "#!/bin/sh -e"; "" = it names none.
+std::string interpreter_of(const std::string& script) {
+  const std::string line = script.substr(0, script.find('\n'));
+  if (!line.starts_with("#!")) return {};
+  const std::size_t from = line.find_first_not_of(" \t", 2);
+  if (from == std::string::npos) return {};
+  return line.substr(from, line.find_first_of(" \t\r", from) - from);
+}
+
 }  // namespace
 
 Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
@@ -331,7 +372,7 @@ Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
     return fail(ErrorCode::runtime_failed, "this node does not have the sandbox " +
                                                std::string(enum_name(shim.request.sandbox)));
   const std::string bundle = shim.setup.mount_dir + "/bundle";
-  if (auto r = write_bundle(shim, bundle, root, env); !r) return r;
+  TRY(write_bundle(shim, bundle, root, env));
   if (shim.request.hold && shim.request.kind == LaunchKind::batch) {
     say_kernel_runs(shim, 0, std::nullopt);
     if (!await_go(shim, signals))
@@ -339,6 +380,65 @@ Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
   }
   ASSIGN(pipes, StandardPipes::make(files));
   return OwnKernel(shim, signals, files, std::move(*pipes)).run(bundle, record, began);
+}
+
+Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& files,
+                             ExitRecord& record, std::optional<Beginning>& began) {
+  const auto& request = shim.request;
+  if (!request.container.image.empty() || !request.container.mounts.empty())
+    return fail(ErrorCode::unsupported,
+                "container images and mounts need a container runtime; this node uses 'process'");
+  ASSIGN(env, container_environment(request, {}));
+  TaskSpec task;
+  task.env = std::move(*env);
+  task.cpus = request.cpus;
+  task.limits = &request.limits;
+  if (request.kind == LaunchKind::holder) {
+    task.argv = {"/bin/sleep", "infinity"};
+  } else {
+    task.argv = {shim.dir + "/run/script"};
+    task.argv.insert(task.argv.end(), request.argv.begin(), request.argv.end());
+  }
+  task.in = files.in.get();
+  task.out = files.out.get();
+  task.err = files.err_fd();
+  const bool held = request.hold && request.kind == LaunchKind::batch;
+  if (held) {
+    say_running(shim, 0, std::nullopt);
+    if (!await_go(shim, signals))
+      return fail(ErrorCode::runtime_failed, "ended by order while held");
+  }
+  const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(request.key));
+  TaskPlace place;
+  place.cgroup = &cgroup;
+  place.owner = &request.owner;
+  place.cwd = request.work_dir;
+  place.rootless = shim.setup.rootless;
+  ASSIGN(started, start_tasks({task}, place));
+  const int pid = started->front().pid;
+  began = Beginning::now();
+  say_running(shim, pid, began);
+  const int status = await_exit(shim, pid, signals, files);
+  kill_cgroup(shim.setup.cgroups, job_cgroup(request.key), seconds(5));
+  constexpr int kNotFound = 127;  // the exit code of a task whose program does not exist
+  if (!started->front().error.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kNotFound)
+    record.message = script_failure(shim, ENOENT);
+  else if (!started->front().error.empty())
+    record.message = on_node(shim, "the batch script cannot be run: " + started->front().error);
+  record.exit =
+      WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
+  return {};
+}
+
+std::string script_failure(const Shim& shim, int error) {
+  const std::string program =
+      interpreter_of(read_file(shim.dir + "/run/script").value_or(std::string()));
+  const std::string& image = shim.request.container.image;
+  const std::string where = image.empty() ? "on " + shim.setup.node : "in the image " + image;
+  const std::string named = " (the first line of the script names it)";
+  if (error == ENOENT && !program.empty()) return program + " does not exist " + where + named;
+  if (error == EACCES && !program.empty()) return program + " may not be executed " + where + named;
+  return on_node(shim, errno_text("the batch script cannot be run", error));
 }
 
 }  // namespace gantry::runtime

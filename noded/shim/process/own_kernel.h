@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "noded/runtime/beginning.h"
+#include "noded/runtime/job_dir.h"
 #include "noded/shim/child.h"
 #include "noded/shim/io/outputs.h"
 #include "noded/shim/rootfs/oci_config.h"
@@ -22,5 +22,18 @@ namespace gantry::runtime {
 Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
                             const StandardFiles& files, const std::vector<std::string>& env,
                             ExitRecord& record, std::optional<Beginning>& began);
+
+// Runtime `process`: the script runs as a plain process of its user, in the job's cgroup, without a
+// container. It is meant for development; a node uses it only if its configuration names it.
+
+// Runs the job from start to exit; fills in `began` and the record's exit.
+Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& files,
+                             ExitRecord& record, std::optional<Beginning>& began);
+
+// Why a batch script could not be started, in words that tell its owner what to change.
+
+// `error` is the errno of the exec of the script. A missing file is the program in the script's
+// first line, because the script itself is there: "/usr/bin/fish does not exist on n1 (...)".
+std::string script_failure(const Shim& shim, int error);
 
 }  // namespace gantry::runtime

@@ -12,7 +12,7 @@
 #include <cerrno>
 
 #include "noded/pmi/wire.h"
-#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
 namespace {
@@ -158,10 +158,6 @@ Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) 
       return fail(ErrorCode::unsupported, "its server ended in the job's container" + needs);
     if (deadline < timer_clock()) return fail(ErrorCode::timed_out, "its server does not start");
   }
-}
-
-short MpiServer::events() const {
-  return static_cast<short>(POLLIN | (out_at_ < out_.size() ? POLLOUT : 0));
 }
 
 bool MpiServer::read() {

@@ -38,7 +38,9 @@ class MpiServer {
   [[nodiscard]] std::vector<int> sockets(std::uint32_t task) const;
   void let_go_of_sockets() { task_sockets_.clear(); }
   [[nodiscard]] int fd() const { return socket_.get(); }
-  [[nodiscard]] short events() const;
+  [[nodiscard]] short events() const {
+    return static_cast<short>(POLLIN | (out_at_ < out_.size() ? POLLOUT : 0));
+  }
   void from_peer(std::uint32_t node, std::string_view bytes);
   // Does not block. If the server breaks the rules of its frames, or takes too little of what the
   // other nodes sent, the step is told that it cannot go on.

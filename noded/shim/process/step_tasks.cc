@@ -1,6 +1,5 @@
 #include "noded/shim/process/step_tasks.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -10,19 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
-#include "noded/machine/device_filter.h"
 #include "noded/machine/files.h"
-#include "noded/machine/passing.h"
+#include "noded/machine/user_child.h"
+#include "noded/shim/environment.h"
 #include "noded/shim/io/outputs.h"
-#include "noded/shim/process/last_output.h"
-#include "noded/shim/process/task_environment.h"
 #include "noded/shim/rootfs/oci_config.h"
 
 namespace gantry::runtime {
@@ -247,8 +243,7 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
   }
   // The step was killed while it began: some tasks were not reported, and one of them may be about
   // to run.
-  const bool cut_short =
-      std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return t.pid <= 0; });
+  const bool cut_short = std::ranges::any_of(tasks_, [](const Task& t) { return t.pid <= 0; });
   if (cut_short)
     kill_cgroup(shim_.setup.cgroups, step_cgroup(request_.key, request_.step), seconds(1));
   for (std::uint32_t i = 0; cut_short && i < tasks_.size(); ++i) {
@@ -258,10 +253,6 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
   }
   take_terminal();
   return {};
-}
-
-bool StepTasks::running() const {
-  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return !t.status; });
 }
 
 void StepTasks::collect_exits() {
@@ -331,8 +322,8 @@ bool StepTasks::reads_input(std::uint32_t index) const {
 }
 
 bool StepTasks::input_full() const {
-  return std::any_of(tasks_.begin(), tasks_.end(),
-                     [](const Task& t) { return t.pending_input.size() > kMaxInput; });
+  return std::ranges::any_of(tasks_,
+                             [](const Task& t) { return t.pending_input.size() > kMaxInput; });
 }
 
 void StepTasks::input(std::string_view bytes) {
@@ -344,10 +335,6 @@ void StepTasks::input(std::string_view bytes) {
 void StepTasks::close_input() {
   close_input_ = true;
   write_input();
-}
-
-void StepTasks::write_input() {
-  for (Task& task : tasks_) write_input(task);
 }
 
 void StepTasks::write_input(Task& task) {
@@ -373,18 +360,6 @@ void StepTasks::write_input(Task& task) {
 void StepTasks::window(const proto::TerminalSize& size) {
   const winsize window{size.rows, size.columns, 0, 0};
   if (terminal_) ::ioctl(terminal_.get(), TIOCSWINSZ, &window);  // the kernel sends SIGWINCH
-}
-
-void StepTasks::peer(std::uint32_t node, std::string_view bytes) {
-  if (mpi_) mpi_->from_peer(node, bytes);
-}
-
-void StepTasks::serve_mpi() {
-  if (mpi_ && !io_.full()) mpi_->serve(io_);
-}
-
-void StepTasks::end_mpi() {
-  if (mpi_) mpi_->end(io_);
 }
 
 void StepTasks::signal(int number) {

@@ -1,6 +1,11 @@
 // The tasks of one step on this node, and their pipes.
 #pragma once
 
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +19,25 @@ struct rusage;
 
 namespace gantry::runtime {
 
+// Reads the last output of a task. What the task wrote is in its pipe when the task ends, and a
+// pipe holds a limited number of bytes. A process that the task left behind may go on writing
+// faster than anybody reads, so a reader that waits until the pipe is empty may wait for ever.
+
+inline constexpr std::size_t kTerminalRoom = 64 << 10;  // bytes that a terminal may hold
+
+// Calls `read_some` until nothing is there, or until as much was read as the pipe can hold.
+// `read_some` returns how many bytes it has read; 0 = nothing more for now, or closed. Works for a
+// terminal as well.
+inline void read_what_is_there(int fd, const std::function<std::size_t()>& read_some) {
+  const int room = ::fcntl(fd, F_GETPIPE_SZ);
+  std::size_t left = room > 0 ? static_cast<std::size_t>(room) : kTerminalRoom;
+  while (left > 0) {
+    const std::size_t n = read_some();
+    if (n == 0) return;
+    left -= std::min(left, n);
+  }
+}
+
 class StepTasks {
  public:
   StepTasks(const Shim& shim, const StepRequest& request, StepIo& io)
@@ -24,18 +48,30 @@ class StepTasks {
   // output and input are moved.
   void collect_exits();
   void move_output();
-  void write_input();
+  void write_input() {
+    for (Task& task : tasks_) write_input(task);
+  }
 
-  [[nodiscard]] bool running() const;  // true: at least one task has not ended
-  void drain();                        // reads what ended tasks left in their pipes
+  // true: at least one task has not ended
+  [[nodiscard]] bool running() const {
+    return std::ranges::any_of(tasks_, [](const Task& t) { return !t.status; });
+  }
+  void drain();  // reads what ended tasks left in their pipes
   void input(std::string_view bytes);
   void close_input();
   [[nodiscard]] bool input_full() const;
   void signal(int number);
   void window(const proto::TerminalSize& size);
-  void peer(std::uint32_t node, std::string_view bytes);
-  void serve_mpi();  // moves what the PMI server says; does nothing without one
-  void end_mpi();
+  void peer(std::uint32_t node, std::string_view bytes) {
+    if (mpi_) mpi_->from_peer(node, bytes);
+  }
+  // moves what the PMI server says; does nothing without one
+  void serve_mpi() {
+    if (mpi_ && !io_.full()) mpi_->serve(io_);
+  }
+  void end_mpi() {
+    if (mpi_) mpi_->end(io_);
+  }
 
   // The descriptors to poll: readable outputs (none while io is full), and the input if bytes
   // wait for it.

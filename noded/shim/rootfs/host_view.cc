@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "noded/machine/pseudo_files.h"
+#include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
@@ -51,7 +51,7 @@ Result<void> show_entry(const std::string& root, const std::string& name) {
 bool shared_place(std::string_view path) {
   constexpr std::array<std::string_view, 7> kShared{"/",    "/tmp",     "/var/tmp", "/run",
                                                     "/dev", "/dev/shm", "/var"};
-  return std::find(kShared.begin(), kShared.end(), path) != kShared.end();
+  return std::ranges::find(kShared, path) != kShared.end();
 }
 
 // A directory that the user sees at its own path, if that is worth a mount.
@@ -230,8 +230,7 @@ ShownMount shown_of(const std::vector<ListedMount>& all, const ListedMount& one)
   if (found == one.id && path == one.path) return {Sight::shown, one.path, std::move(place)};
   for (std::uint64_t above = one.id, steps = 0; steps <= all.size(); ++steps) {
     if (above == found || found == 0) return {Sight::moved, one.path, Fd()};
-    const auto it =
-        std::find_if(all.begin(), all.end(), [&](const ListedMount& m) { return m.id == above; });
+    const auto it = std::ranges::find_if(all, [&](const ListedMount& m) { return m.id == above; });
     if (it == all.end() || it->parent == above) break;
     above = it->parent;
   }
@@ -283,8 +282,8 @@ Result<void> drop_pseudo(const std::string& root) {
 
 Result<void> host_directories(const std::string& root) {
   for (const auto& name : list_dir("/")) {
-    if (std::find(kNotShown.begin(), kNotShown.end(), name) != kNotShown.end()) continue;
-    if (auto r = show_entry(root, name); !r) return r;
+    if (std::ranges::find(kNotShown, name) != kNotShown.end()) continue;
+    TRY(show_entry(root, name));
   }
   return {};
 }
@@ -298,8 +297,7 @@ Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& reques
   }
   ASSIGN(found, open_own_places(setup, request.owner, places));
   for (std::size_t i = 1; i < places.size(); ++i)
-    if ((*found)[i])
-      if (auto r = show_own(request, root, places[i].path, (*found)[i]); !r) return r;
+    if ((*found)[i]) TRY(show_own(request, root, places[i].path, (*found)[i]));
   if (request.network == NetworkMode::host) show_resolver(request, root, image);
   if (!request.resolvers.empty()) show_own_resolvers(setup, request, root, image);
   const bool shares = image && request.network == NetworkMode::host;

@@ -70,12 +70,12 @@ bool is_archive(const std::string& source) {
 
 bool says_one_of(const std::string& output, std::initializer_list<int> errors) {
   const auto lower = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
   };
   const auto said = lower(output);
-  return std::any_of(errors.begin(), errors.end(), [&](int error) {
+  return std::ranges::any_of(errors, [&](int error) {
     return said.find(lower(std::strerror(error))) != std::string::npos;
   });
 }
@@ -210,7 +210,7 @@ Result<void> ImageTools::run(ChildSpec spec, const Bounds& bounds,
                              const std::function<std::string()>& also_stopped) {
   if (const auto why = stopped(); !why.empty()) return fail(ErrorCode::runtime_failed, why);
   ToolCgroup entered(shim_.setup, bounds.cgroup);
-  if (auto r = entered.enter(spec, bounds.memory); !r) return r;
+  TRY(entered.enter(spec, bounds.memory));
   spec.goes_first = true;
   if (!shim_.setup.rootless) {
     spec.namespaces |= CLONE_NEWNS;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "noded/image/reference.h"
+#include "noded/image/manifest.h"
 #include "noded/image/store.h"
 #include "noded/shim/shim.h"
 

@@ -27,27 +27,53 @@ void pair(Writer& w, std::string_view name, std::string_view value) {
   key(w, name);
   text(w, value);
 }
-template <class Range>
-void texts(Writer& w, std::string_view name, const Range& values) {
+template <class Number>
+void number(Writer& w, std::string_view name, Number value) {
+  key(w, name);
+  w.Uint64(static_cast<std::uint64_t>(value));
+}
+void flag(Writer& w, std::string_view name, bool value) {
+  key(w, name);
+  w.Bool(value);
+}
+template <class Fill>
+void object(Writer& w, const Fill& fill) {
+  w.StartObject();
+  fill();
+  w.EndObject();
+}
+template <class Fill>
+void object(Writer& w, std::string_view name, const Fill& fill) {
+  key(w, name);
+  object(w, fill);
+}
+template <class Fill>
+void list(Writer& w, std::string_view name, const Fill& fill) {
   key(w, name);
   w.StartArray();
-  for (const auto& v : values) text(w, v);
+  fill();
   w.EndArray();
+}
+// A list with an object for each value.
+template <class Range, class Fill>
+void objects(Writer& w, std::string_view name, const Range& values, const Fill& fill) {
+  list(w, name, [&] {
+    for (const auto& value : values) object(w, [&] { fill(value); });
+  });
+}
+template <class Range>
+void texts(Writer& w, std::string_view name, const Range& values) {
+  list(w, name, [&] {
+    for (const auto& v : values) text(w, v);
+  });
 }
 
 void limits(Writer& w, const ProcessLimits& asked, Sandbox level) {
-  key(w, "rlimits");
-  w.StartArray();
-  for (const JobLimit& limit : job_limits(asked, level)) {
-    w.StartObject();
+  objects(w, "rlimits", job_limits(asked, level), [&](const JobLimit& limit) {
     pair(w, "type", limit.name);
-    key(w, "soft");
-    w.Uint64(limit.soft);
-    key(w, "hard");
-    w.Uint64(limit.hard);
-    w.EndObject();
-  }
-  w.EndArray();
+    number(w, "soft", limit.soft);
+    number(w, "hard", limit.hard);
+  });
 }
 
 // The first process of the container.
@@ -65,101 +91,75 @@ int score_of_oom() {
 
 void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
              const OciProcess& what) {
-  w.StartObject();
-  key(w, "terminal");
-  w.Bool(false);
-  key(w, "user");
-  w.StartObject();
-  key(w, "uid");
-  w.Uint(request.owner.uid.value());
-  key(w, "gid");
-  w.Uint(request.owner.gid.value());
-  if (request.limits.umask) {
-    key(w, "umask");
-    w.Uint(*request.limits.umask);
-  }
-  if (!setup.rootless && !(request.owner.groups.empty() && request.device_gids.empty())) {
-    key(w, "additionalGids");
-    w.StartArray();
-    for (const auto g : request.owner.groups) w.Uint(g.value());
-    for (const auto g : request.device_gids) w.Uint(g);
-    w.EndArray();
-  }
-  w.EndObject();
+  flag(w, "terminal", false);
+  object(w, "user", [&] {
+    number(w, "uid", request.owner.uid.value());
+    number(w, "gid", request.owner.gid.value());
+    if (request.limits.umask) number(w, "umask", *request.limits.umask);
+    if (setup.rootless || (request.owner.groups.empty() && request.device_gids.empty())) return;
+    list(w, "additionalGids", [&] {
+      for (const auto g : request.owner.groups) w.Uint(g.value());
+      for (const auto g : request.device_gids) w.Uint(g);
+    });
+  });
   texts(w, "args", what.args);
   texts(w, "env", what.env);
   pair(w, "cwd", what.cwd);
-  key(w, "noNewPrivileges");
-  w.Bool(true);
-  key(w, "capabilities");
-  w.StartObject();
-  for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
-    texts(w, set, std::array<std::string_view, 0>{});
-  w.EndObject();
+  flag(w, "noNewPrivileges", true);
+  object(w, "capabilities", [&] {
+    for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
+      texts(w, set, std::array<std::string_view, 0>{});
+  });
   if (!setup.rootless && what.limits != nullptr) limits(w, *what.limits, request.sandbox);
   key(w, "oomScoreAdj");
   w.Int(score_of_oom());
-  w.EndObject();
 }
 
+template <class Options = std::initializer_list<std::string_view>>
 void mount(Writer& w, std::string_view target, std::string_view type, std::string_view source,
-           std::initializer_list<std::string_view> options) {
-  w.StartObject();
-  pair(w, "destination", target);
-  pair(w, "type", type);
-  pair(w, "source", source);
-  texts(w, "options", options);
-  w.EndObject();
+           const Options& options) {
+  object(w, [&] {
+    pair(w, "destination", target);
+    pair(w, "type", type);
+    pair(w, "source", source);
+    texts(w, "options", options);
+  });
 }
 
 // A mount that CDI asks for. It gets no more rights than CDI says; devices, and set-uid programs,
 // never work in it.
 void driver_mount(Writer& w, const LaunchMount& m) {
   const auto has = [&](std::string_view word) {
-    return std::find(m.options.begin(), m.options.end(), word) != m.options.end();
+    return std::ranges::find(m.options, word) != m.options.end();
   };
   const bool bind = m.type.empty() || m.type == "none" || m.type == "bind";
   std::vector<std::string_view> options(m.options.begin(), m.options.end());
   if (bind && !has("bind") && !has("rbind")) options.emplace_back("rbind");
   for (const std::string_view word : {"nosuid", "nodev"})
     if (!has(word)) options.push_back(word);
-  w.StartObject();
-  pair(w, "destination", m.path);
-  pair(w, "type", bind ? "bind" : std::string_view(m.type));
-  pair(w, "source", m.source);
-  texts(w, "options", options);
-  w.EndObject();
+  mount(w, m.path, bind ? "bind" : std::string_view(m.type), m.source, options);
 }
 
 void hooks(Writer& w, const LaunchRequest& request) {
   if (request.hooks.empty()) return;
   constexpr std::array<std::string_view, 6> kStages{
       "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
-  key(w, "hooks");
-  w.StartObject();
-  for (const std::string_view stage : kStages) {
-    key(w, stage);
-    w.StartArray();
-    for (const LaunchHook& hook : request.hooks) {
-      if (hook.stage != stage) continue;
-      w.StartObject();
-      pair(w, "path", hook.path);
-      texts(w, "args", hook.args);
-      texts(w, "env", hook.env);
-      if (hook.timeout_s) {
-        key(w, "timeout");
-        w.Uint(*hook.timeout_s);
-      }
-      w.EndObject();
+  object(w, "hooks", [&] {
+    for (const std::string_view stage : kStages) {
+      std::vector<LaunchHook> here;
+      std::ranges::copy_if(request.hooks, std::back_inserter(here),
+                           [&](const LaunchHook& hook) { return hook.stage == stage; });
+      objects(w, stage, here, [&](const LaunchHook& hook) {
+        pair(w, "path", hook.path);
+        texts(w, "args", hook.args);
+        texts(w, "env", hook.env);
+        if (hook.timeout_s) number(w, "timeout", *hook.timeout_s);
+      });
     }
-    w.EndArray();
-  }
-  w.EndObject();
+  });
 }
 
 void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
-  key(w, "mounts");
-  w.StartArray();
   mount(w, "/proc", "proc", "proc", {"nosuid", "noexec", "nodev"});
   mount(w, "/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=1m"});
   mount(w, "/dev/pts", "devpts", "devpts",
@@ -186,42 +186,32 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
     mount(w, b.path, "bind", b.source, {"bind", "nosuid", "nodev", "noexec", "rw"});
   for (const LaunchMount& m : request.mounts) driver_mount(w, m);
   mount(w, kInitInside, "bind", setup.init_path, {"bind", "ro", "nosuid", "nodev"});
-  w.EndArray();
 }
 
 void mappings(Writer& w, std::string_view name, const std::vector<IdRange>& ranges) {
-  key(w, name);
-  w.StartArray();
-  for (const auto& r : ranges) {
-    w.StartObject();
-    key(w, "containerID");
-    w.Uint(r.inside);
-    key(w, "hostID");
-    w.Uint(r.outside);
-    key(w, "size");
-    w.Uint(r.count);
-    w.EndObject();
-  }
-  w.EndArray();
+  objects(w, name, ranges, [&](const IdRange& r) {
+    number(w, "containerID", r.inside);
+    number(w, "hostID", r.outside);
+    number(w, "size", r.count);
+  });
 }
 
 void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
                 const std::string& user_namespace) {
-  key(w, "namespaces");
-  w.StartArray();
   const auto add = [&](std::string_view type, std::string_view path = {}) {
-    w.StartObject();
-    pair(w, "type", type);
-    if (!path.empty()) pair(w, "path", path);
-    w.EndObject();
+    object(w, [&] {
+      pair(w, "type", type);
+      if (!path.empty()) pair(w, "path", path);
+    });
   };
-  for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup"}) add(type);
-  // Without a path the namespace is a new one, with loopback alone: only the host's network is
-  // shared, and only if the job has asked for it.
-  if (request.network != NetworkMode::host) add("network", request.network_space);
-  if (!setup.user_namespace) return w.EndArray(), void();
-  add("user", user_namespace);
-  w.EndArray();
+  list(w, "namespaces", [&] {
+    for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup"}) add(type);
+    // Without a path the namespace is a new one, with loopback alone: only the host's network is
+    // shared, and only if the job has asked for it.
+    if (request.network != NetworkMode::host) add("network", request.network_space);
+    if (setup.user_namespace) add("user", user_namespace);
+  });
+  if (!setup.user_namespace) return;
   if (setup.rootless) {
     mappings(w, "uidMappings", {{request.owner.uid.value(), request.owner.uid.value(), 1}});
     mappings(w, "gidMappings", {{request.owner.gid.value(), request.owner.gid.value(), 1}});
@@ -234,24 +224,15 @@ void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
 
 void allowed_devices(Writer& w, const LaunchRequest& request) {
   if (request.devices.empty()) return;
-  key(w, "resources");
-  w.StartObject();
-  key(w, "devices");
-  w.StartArray();
-  for (const LaunchDevice& d : request.devices) {
-    w.StartObject();
-    key(w, "allow");
-    w.Bool(true);
-    pair(w, "type", "c");
-    key(w, "major");
-    w.Uint(d.major);
-    key(w, "minor");
-    w.Uint(d.minor);
-    pair(w, "access", d.access);
-    w.EndObject();
-  }
-  w.EndArray();
-  w.EndObject();
+  object(w, "resources", [&] {
+    objects(w, "devices", request.devices, [&](const LaunchDevice& d) {
+      flag(w, "allow", true);
+      pair(w, "type", "c");
+      number(w, "major", d.major);
+      number(w, "minor", d.minor);
+      pair(w, "access", d.access);
+    });
+  });
 }
 
 // Paths that a job sees empty. One that does not exist is skipped.
@@ -287,8 +268,6 @@ void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
                 const OciInput& input) {
   constexpr std::array<std::string_view, 5> kReadOnly{"/proc/bus", "/proc/fs", "/proc/irq",
                                                       "/proc/sys", "/proc/sysrq-trigger"};
-  key(w, "linux");
-  w.StartObject();
   namespaces(w, setup, request, input.user_namespace);
   texts(w, "maskedPaths", masked_paths(request));
   texts(w, "readonlyPaths", kReadOnly);
@@ -298,21 +277,18 @@ void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
     allowed_devices(w, request);
   }
   if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
-    key(w, "seccomp");  // crun heeds the annotation only if this is there
-    w.StartObject();
-    pair(w, "defaultAction", "SCMP_ACT_ERRNO");
-    w.EndObject();
+    // crun heeds the annotation only if this is there.
+    object(w, "seccomp", [&] { pair(w, "defaultAction", "SCMP_ACT_ERRNO"); });
   } else if (!input.seccomp_json.empty()) {
     key(w, "seccomp");
     w.RawValue(input.seccomp_json.data(), input.seccomp_json.size(), rapidjson::kObjectType);
   }
-  w.EndObject();
 }
 
 }  // namespace
 
 std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base) {
-  std::sort(own.begin(), own.end());
+  std::ranges::sort(own);
   own.erase(std::unique(own.begin(), own.end()), own.end());
   std::vector<IdRange> ranges;
   std::uint32_t next = 0;
@@ -368,8 +344,7 @@ std::vector<JobLimit> job_limits(const ProcessLimits& asked, Sandbox level) {
   for (const SoftLimit& limit : asked.soft) {
     const std::string_view name = oci_name(limit.name);
     if (name.empty()) continue;
-    auto it = std::find_if(wanted.begin(), wanted.end(),
-                           [&](const JobLimit& w) { return w.name == name; });
+    auto it = std::ranges::find_if(wanted, [&](const JobLimit& w) { return w.name == name; });
     if (it == wanted.end())
       it = wanted.insert(wanted.end(), JobLimit{name, resource_of(limit.name), kMax, kMax});
     it->soft = limit.value.value_or(kMax);
@@ -388,30 +363,23 @@ std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& reques
                              const OciInput& input) {
   rapidjson::StringBuffer buffer;
   Writer w(buffer);
-  w.StartObject();
-  pair(w, "ociVersion", "1.0.2");
   OciProcess init{
       {kInitInside}, input.env, input.cwd, input.has_limits ? nullptr : &request.limits};
   init.args.insert(init.args.end(), input.args.begin(), input.args.end());
-  key(w, "process");
-  process(w, setup, request, init);
-  key(w, "root");
-  w.StartObject();
-  pair(w, "path", input.root);
-  key(w, "readonly");
-  w.Bool(input.read_only);
-  w.EndObject();
-  pair(w, "hostname", setup.node);
-  mounts(w, setup, request);
-  hooks(w, request);
-  linux_part(w, setup, request, input);
-  if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
-    key(w, "annotations");
-    w.StartObject();
-    pair(w, "run.oci.seccomp_bpf_data", input.seccomp_bpf);
-    w.EndObject();
-  }
-  w.EndObject();
+  object(w, [&] {
+    pair(w, "ociVersion", "1.0.2");
+    object(w, "process", [&] { process(w, setup, request, init); });
+    object(w, "root", [&] {
+      pair(w, "path", input.root);
+      flag(w, "readonly", input.read_only);
+    });
+    pair(w, "hostname", setup.node);
+    list(w, "mounts", [&] { mounts(w, setup, request); });
+    hooks(w, request);
+    object(w, "linux", [&] { linux_part(w, setup, request, input); });
+    if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty())
+      object(w, "annotations", [&] { pair(w, "run.oci.seccomp_bpf_data", input.seccomp_bpf); });
+  });
   return {buffer.GetString(), buffer.GetSize()};
 }
 

@@ -15,7 +15,6 @@
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/rootfs/host_view.h"
-#include "noded/shim/rootfs/storage.h"
 #include "noded/shim/rootfs/user_mounts.h"
 
 namespace gantry::runtime {
@@ -31,7 +30,7 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
     // in its place.
     const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
-    if (auto r = check_holds_files(source, scratch_dir); !r) return r;
+    TRY(check_holds_files(source, scratch_dir));
     ASSIGN(tree, clone_tree(source, Access::read_write, false, hardened));
     return attach_tree(*tree, target);
   }
@@ -44,8 +43,7 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
 
 Result<void> overlay_root(const Fd& lower, const std::string& base, const LaunchRequest& request,
                           bool rootless) {
-  for (const char* name : {"/upper", "/work"})
-    if (auto r = make_dirs(base + name, 0755); !r) return r;
+  for (const char* name : {"/upper", "/work"}) TRY(make_dirs(base + name, 0755));
   // The image is named by its descriptor, because a path may hold ':' and ',', which the option
   // string cannot.
   std::string options = "lowerdir=/proc/self/fd/" + std::to_string(lower.get()) +
@@ -84,9 +82,9 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
     const auto place = open_in_root(root_fd, name, O_PATH | O_DIRECTORY, Links::refused);
     if (!place) continue;
     const bool on_disk = std::string_view(name) == "/tmp";
-    if (auto r = private_directory(*place, request, on_disk ? plan.scratch_dir : ""); !r) return r;
+    TRY(private_directory(*place, request, on_disk ? plan.scratch_dir : ""));
   }
-  if (auto r = show_directory(root_fd, plan.run_dir, "/run/gantry", false); !r) return r;
+  TRY(show_directory(root_fd, plan.run_dir, "/run/gantry", false));
   if (plan.secrets_dir.empty()) return {};
   TRY(make_in_root(root_fd, kSecretsInside, true, all_ours));
   return show_directory(root_fd, plan.secrets_dir, kSecretsInside, true);
@@ -100,8 +98,8 @@ Result<void> map_single_user() {
         ErrorCode::runtime_failed,
         "no user namespace for an ordinary user (never in a chroot; elsewhere see the "
         "sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone)");
-  if (auto r = write_existing("/proc/self/setgroups", "deny"); !r) return r;
-  if (auto r = write_existing("/proc/self/uid_map", uid + " " + uid + " 1"); !r) return r;
+  TRY(write_existing("/proc/self/setgroups", "deny"));
+  TRY(write_existing("/proc/self/uid_map", uid + " " + uid + " 1"));
   return write_existing("/proc/self/gid_map", gid + " " + gid + " 1");
 }
 
@@ -151,7 +149,7 @@ Result<void> make_chroot_the_root() {
   // Unlike in a copy by clone_tree(), devices still work in this one.
   const Fd tree(::open_tree(chroot.get(), "", kWhole));
   if (!tree) return fail_errno(ErrorCode::runtime_failed, "open_tree");
-  if (auto r = attach_tree(tree, chroot); !r) return r;
+  TRY(attach_tree(tree, chroot));
   if (::fchdir(tree.get()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 ||
       ::umount2(".", MNT_DETACH) != 0 || ::chdir("/") != 0)
     return fail_errno(ErrorCode::runtime_failed, "leaving the chroot's outside");
@@ -162,19 +160,18 @@ Result<void> make_chroot_the_root() {
 
 Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request) {
   if (setup.rootless) {
-    if (auto r = map_single_user(); !r) return r;
+    TRY(map_single_user());
   } else if (::unshare(CLONE_NEWNS) != 0) {
     return fail_errno(ErrorCode::runtime_failed, "mount namespace");
   }
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     if (errno != EINVAL || setup.rootless)
       return fail_errno(ErrorCode::runtime_failed, "private mounts");
-    if (auto r = make_chroot_the_root(); !r) return r;
+    TRY(make_chroot_the_root());
   }
   // crun refuses a cgroup2 mount with controllers beside v1, and need not see it. The mount is
   // covered and not unmounted, because unmounting would wait for an RCU grace period.
-  if (!setup.hide_cgroup2.empty())
-    if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"); !r) return r;
+  if (!setup.hide_cgroup2.empty()) TRY(mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"));
   std::string options = "mode=711";
   if (request.memory > 0 && request.container.writable) options += tmpfs_limits(request.memory);
   return mount_tmpfs(setup.mount_dir, options);
@@ -188,7 +185,7 @@ Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request) {
     const Fd source(::open(bind.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, bind.source);
     ASSIGN(tree, clone_tree(source, Access::read_write, false, true));
-    if (auto r = attach_tree(*tree, here); !r) return r;
+    TRY(attach_tree(*tree, here));
     bind.source = here;
   }
   return {};

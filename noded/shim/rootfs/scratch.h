@@ -3,13 +3,15 @@
 //
 // The shim enforces its size by measuring it: not every file system has quotas by directory, and a
 // disk image of that size would cost each start a mkfs. So a job may use more for a moment before
-// it is ended. Deleted files that are still open or mapped count (deleted_files.h).
+// it is ended. Deleted files that are still open or mapped count (DeletedUse).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/result.h"
-#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/cgroup.h"
 #include "noded/machine/files.h"
 #include "noded/runtime/launch.h"
 
@@ -70,5 +72,19 @@ class ScratchLimit {
   Duration began_{};        // when the present measurement began
   Fd looker_, answer_;      // its process and its pipe
 };
+
+// Counts files of a job that have no name any more but still take up space, because processes hold
+// them open or mapped. Walking through directories does not find them.
+//
+// A file counts if it was made below the directory, by whatever mount, and also where that cannot
+// be found out. Files that are just being passed through a socket of the job are not found.
+
+inline constexpr std::size_t kMostDeletedFiles = 100'000;  // of a job; each file counts once
+
+struct DeletedUse {
+  std::int64_t bytes = 0;  // bytes on the disk
+  bool too_many = false;  // more than kMostDeletedFiles, so nobody can say how many bytes there are
+};
+DeletedUse deleted_files_used(const std::string& directory, const std::vector<int>& processes);
 
 }  // namespace gantry::runtime

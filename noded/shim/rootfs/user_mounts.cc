@@ -2,16 +2,23 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <vector>
 
+#include "noded/machine/storage_view.h"
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 
 namespace gantry::runtime {
+
 namespace {
 
 tl::unexpected<Error> refuse(const std::string& text, const std::string& why,
@@ -95,6 +102,67 @@ Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::
   return {};
 }
 
+std::string text_of(const StorageMount& mount) {
+  return mount.dataset.empty() ? "the tenant's directory " + mount.path
+                               : "dataset " + mount.dataset + ", " + mount.path;
+}
+
+// The directory of the site's storage in which the mount lies; nullptr if it is in none.
+const std::string* top_of(const std::vector<std::string>& tops, const StorageMount& mount) {
+  for (const std::string& top : tops)
+    if (mount.path != top && is_below(mount.path, top)) return &top;
+  return nullptr;
+}
+
+// Opens a directory below `top`. No part of the way may be a link: tenants write there, and a link
+// would lead to where only root may go.
+Result<Fd> open_below(const std::string& top, const StorageMount& mount) {
+  const Fd base(::open(top.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!base) return fail_errno(ErrorCode::runtime_failed, top);
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const std::string rest = mount.path.substr(top.size() + 1);
+  for (int attempt = 0;; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, base.get(), rest.c_str(), &how, sizeof how);
+    if (fd >= 0) return Fd(static_cast<int>(fd));
+    if ((errno != EINTR && errno != EAGAIN) || attempt >= 100)
+      return fail_errno(ErrorCode::runtime_failed, text_of(mount));
+  }
+}
+
+struct Tree {
+  const StorageMount* mount = nullptr;
+  const std::string* top = nullptr;
+  Fd tree;
+};
+
+// A directory may lie in another one, which is mounted first.
+std::vector<const StorageMount*> outer_first(const std::vector<StorageMount>& mounts) {
+  std::vector<const StorageMount*> out;
+  for (const StorageMount& mount : mounts) out.push_back(&mount);
+  std::ranges::sort(out, [](const auto* a, const auto* b) { return a->path < b->path; });
+  return out;
+}
+
+Result<std::vector<Tree>> copies(const NodeSetup& setup, const LaunchRequest& request) {
+  std::vector<Tree> out;
+  for (const StorageMount* mount : outer_first(request.storage)) {
+    const std::string* top = top_of(setup.storage, *mount);
+    if (top == nullptr)
+      return fail(ErrorCode::runtime_failed,
+                  text_of(*mount) + ", is below none of this node's noded.storage");
+    ASSIGN(source, open_below(*top, *mount));
+    if (mount->project != 0)
+      if (auto r = limit_room(source->get(), {mount->project, mount->size, mount->files}); !r)
+        return fail(r.error().code, text_of(*mount) + ": " + r.error().message);
+    auto tree = clone_tree(*source, mount->write ? Access::read_write : Access::read_only, true);
+    if (!tree) return fail(tree.error().code, text_of(*mount) + ": " + tree.error().message);
+    out.push_back({mount, top, std::move(*tree)});
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<MountSpec> parse_mount(const std::string& text) {
@@ -107,7 +175,7 @@ Result<MountSpec> parse_mount(const std::string& text) {
   }
   for (const auto* path : {&spec.source, &spec.target}) {
     if (path->empty() || path->front() != '/') return refuse(text, "both paths must be absolute");
-    if (std::any_of(path->begin(), path->end(), is_control))
+    if (std::ranges::any_of(*path, is_control))
       return refuse(text, "control characters, such as a tab, are not allowed");
     for (const auto& part : split(*path, '/'))
       if (part == "..") return refuse(text, "'..' is not allowed");
@@ -165,8 +233,49 @@ Result<void> user_mounts(const LaunchRequest& request, const std::string& root) 
   if (request.container.mounts.empty()) return {};
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
-  for (const auto& text : request.container.mounts)
-    if (auto r = mount_one(request, root_fd, text); !r) return r;
+  for (const auto& text : request.container.mounts) TRY(mount_one(request, root_fd, text));
+  return {};
+}
+
+Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request) {
+  ASSIGN(trees, copies(setup, request));
+  for (const std::string& top : setup.storage) {
+    if (::access(top.c_str(), F_OK) != 0) continue;  // then nothing of it is to be seen
+    TRY(mount_tmpfs(top, "mode=755,size=1m"));
+  }
+  for (const Tree& one : *trees) {
+    // In a copy that is mounted already the directory is there, and in ours it is made.
+    const Fd top(::open(one.top->c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    auto place = open_below(*one.top, *one.mount);
+    if (!place) {
+      TRY(make_in_root(top, one.mount->path.substr(one.top->size()), true,
+                       [](const Fd&) { return true; }));
+      place = open_below(*one.top, *one.mount);
+      if (!place) return tl::unexpected(place.error());
+    }
+    TRY(attach_tree(one.tree, *place));
+  }
+  for (const std::string& top : setup.storage)
+    if (::access(top.c_str(), F_OK) == 0 &&
+        ::mount(nullptr, top.c_str(), nullptr,
+                MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0)
+      return fail_errno(ErrorCode::runtime_failed, top);
+  return {};
+}
+
+Result<void> show_storage(const LaunchRequest& request, const std::string& root) {
+  if (request.storage.empty()) return {};
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
+  for (const StorageMount* mount : outer_first(request.storage)) {
+    // Here the path leads to the copy that fence_storage() has made.
+    const Fd source(::open(mount->path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!source) return fail_errno(ErrorCode::runtime_failed, text_of(*mount));
+    ASSIGN(tree, clone_tree(source, mount->write ? Access::read_write : Access::read_only, true));
+    auto place = mount_point(request, root_fd, mount->path, true);
+    if (!place) return fail(place.error().code, text_of(*mount) + ": " + place.error().message);
+    TRY(attach_tree(*tree, *place));
+  }
   return {};
 }
 

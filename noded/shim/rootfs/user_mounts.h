@@ -30,4 +30,14 @@ Result<void> driver_mount_points(const LaunchRequest& request, const std::string
 
 Result<void> user_mounts(const LaunchRequest& request, const std::string& root);
 
+// The site's storage in a job: everything below noded.storage is covered in the shim's own mounts,
+// and what the job may see is put back. All that the shim does for the job later, by whatever name,
+// finds only that.
+
+// Call it right after enter_private_mounts(). Errors name the directory that is not there.
+Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request);
+
+// Shows the same directories in the container, at their own paths.
+Result<void> show_storage(const LaunchRequest& request, const std::string& root);
+
 }  // namespace gantry::runtime

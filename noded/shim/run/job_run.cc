@@ -13,20 +13,17 @@
 #include "common/codec/codec.h"
 #include "common/text/text.h"
 #include "noded/machine/cgroup.h"
-#include "noded/runtime/beginning.h"
+#include "noded/runtime/job_dir.h"
 #include "noded/runtime/secret_files.h"
 #include "noded/shim/environment.h"
 #include "noded/shim/fence.h"
-#include "noded/shim/hooks.h"
 #include "noded/shim/process/container.h"
 #include "noded/shim/process/door.h"
 #include "noded/shim/process/own_kernel.h"
-#include "noded/shim/process/process_job.h"
-#include "noded/shim/process/script_failure.h"
 #include "noded/shim/rootfs/image.h"
 #include "noded/shim/rootfs/scratch.h"
-#include "noded/shim/rootfs/storage.h"
-#include "noded/shim/run/reach.h"
+#include "noded/shim/rootfs/user_mounts.h"
+#include "noded/shim/run/step_bounds.h"
 #include "noded/shim/staging.h"
 
 namespace gantry::runtime {
@@ -159,7 +156,7 @@ struct Job {
 Result<void> prepare(Job& job, ImageUse& image) {
   auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record, began, door] = job;
   const auto& request = shim.request;
-  if (auto r = check_owner(shim.setup, request); !r) return r;
+  TRY(check_owner(shim.setup, request));
   if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
     return fail(ErrorCode::runtime_failed, "cgroup " + r.error().message);
   if (!request.prolog.empty()) {

@@ -11,10 +11,9 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
-#include "noded/runtime/beginning.h"
-#include "noded/shim/io/step_audience.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/shim/io/step_io.h"
 #include "noded/shim/process/step_tasks.h"
-#include "noded/shim/run/reach.h"
 #include "noded/shim/run/step_bounds.h"
 #include "noded/shim/shim.h"
 

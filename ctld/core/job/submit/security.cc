@@ -17,7 +17,7 @@ using tenancy::SecurityProfile;
 
 constexpr std::string_view kHub = "docker.io";  // where names without a registry are looked for
 
-// Whether the image is a file or a directory of the nodes. noded/image/reference.h has the forms.
+// Whether the image is a file or a directory of the nodes. noded/image/manifest.h has the forms.
 bool is_file(std::string_view image) {
   for (const std::string_view start : {"/", "./", "../", "oci:", "oci-archive:", "docker-archive:"})
     if (image.starts_with(start)) return true;
