@@ -11,8 +11,8 @@
 #include <cstdio>
 
 #include "noded/machine/files.h"
+#include "tests/eventually.h"
 #include "tests/skip.h"
-#include "tests/until.h"
 
 namespace gantry::gpu {
 namespace {
@@ -45,7 +45,7 @@ TEST_CASE("a user's set-uid program is not taken for an MPS daemon, whatever its
   const pid_t pid = users_process(program, "CUDA_MPS_PIPE_DIRECTORY=" + mps_dir + "/GPU-1/pipe");
   const std::string status = "/proc/" + std::to_string(pid) + "/status";
   const std::string expected = "\nUid:\t20001\t0\t0\t0\n";
-  CHECK(until(
+  CHECK(eventually(
       [&] { return runtime::read_file(status).value_or("").find(expected) != std::string::npos; }));
   Mps mps("/bin/true", mps_dir);
   const auto served = mps.serve("blue", "GPU-1");

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/eventually.h"
 #include "tests/noded/process_node.h"
-#include "tests/until.h"
 
 namespace gantry::test {
 namespace {
@@ -329,7 +329,7 @@ TEST_CASE("a terminate order gives the job its grace and then kills it") {
   n.started(1);
   n.started(2);
   for (const char* file : {"/up", "/up2"})
-    until([&] { return std::filesystem::exists(n.work + file); });
+    eventually([&] { return std::filesystem::exists(n.work + file); });
   n.ctld.send(proto::Terminate{n.ctld.stamp(), key(1), seconds(30), "job 1 is cancelled"});
   n.ctld.send(proto::Terminate{n.ctld.stamp(), key(2), milliseconds(300), ""});
   const auto first = exit_of(n.ctld, 1);

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "common/net/job_socket_client.h"
+#include "tests/eventually.h"
 #include "tests/noded/process_node.h"
-#include "tests/until.h"
 
 namespace gantry::test {
 
@@ -21,7 +21,7 @@ struct JobWithSocket : ProcessNode {
   explicit JobWithSocket(Duration heartbeat = FakeController::kHeartbeat) : ProcessNode(heartbeat) {
     ctld.send(job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
     started(1);
-    until([&] { return !(path = read_text(work + "/where")).empty(); });
+    eventually([&] { return !(path = read_text(work + "/where")).empty(); });
     path.pop_back();
     connect();
   }

@@ -13,8 +13,8 @@
 #include "common/net/job_socket_client.h"
 #include "noded/net/job_sockets.h"
 #include "noded/net/user_socket.h"
+#include "tests/eventually.h"
 #include "tests/noded/process_node.h"
-#include "tests/until.h"
 
 namespace gantry::test {
 namespace {
@@ -35,7 +35,8 @@ struct LoginNode {
   }
   [[nodiscard]] net::JobSocketClient connect(bool greets = true) const {
     auto client = net::JobSocketClient::connect(path, seconds(5));
-    until([&] { return client || (client = net::JobSocketClient::connect(path, seconds(5))); });
+    eventually(
+        [&] { return client || (client = net::JobSocketClient::connect(path, seconds(5))); });
     REQUIRE_MESSAGE(client, client.error().message);
     if (greets)
       client->queue({proto::kProtocolVersion, kHelloNumber, 1},

@@ -10,9 +10,9 @@
 #include "common/codec/codec.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/records.h"
+#include "tests/eventually.h"
 #include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
-#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -30,7 +30,7 @@ void start(Node& node, const LaunchRequest& request) {
 
 // Waits until the job has written something, because by then its traps are set.
 void await_output(Node& node) {
-  until([&] { return has(node.output(), "ready"); });
+  eventually([&] { return has(node.output(), "ready"); });
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ TEST_CASE("SIGTERM reaches the script and its children; a signal can go to the b
   start(node, request);
   await_output(node);
   REQUIRE(node.runtime().signal(request.key, SIGUSR1, SignalScope::batch_shell));
-  until([&] { return has(node.output(), "shell"); });
+  eventually([&] { return has(node.output(), "shell"); });
   CHECK(node.output() == "ready\nshell\n");
   REQUIRE(node.runtime().signal(request.key, SIGTERM, SignalScope::full));
   const auto record = node.wait_end(request.key);
@@ -113,7 +113,7 @@ TEST_CASE("a killed shim ends its job as a failure with this reason, and nothing
   CHECK(record.cause == ExitCause::shim_lost);
   CHECK(record.message == "shim of job 1 on node n1 was killed");
   CHECK(record.started.has_value());
-  until([&] { return remains(node).empty(); });
+  eventually([&] { return remains(node).empty(); });
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a restart of noded keeps running jobs, and finds jobs that ended mean
   REQUIRE(node.runtime().begin(ends));
   const auto found = node.restart([&] {
     const std::string record = node.state_dir() + "/jobs/2.1/exit.msgpack";
-    until([&] { return ::access(record.c_str(), F_OK) == 0; });
+    eventually([&] { return ::access(record.c_str(), F_OK) == 0; });
     ::kill(node.shim_pid(dies.key), SIGKILL);
     ::usleep(50'000);
   });
@@ -281,7 +281,7 @@ TEST_CASE("a kill ends a start that is still in its prolog") {
   auto request = node.job("echo ran");
   request.prolog = node.dir() + "/slow";
   REQUIRE(node.runtime().begin(request));
-  until([&] { return ::access((node.dir() + "/began").c_str(), F_OK) == 0; });
+  eventually([&] { return ::access((node.dir() + "/began").c_str(), F_OK) == 0; });
   REQUIRE(node.runtime().kill(request.key));
   const auto record = node.wait_end(request.key);
   CHECK(record.cause == ExitCause::launch_failed);
@@ -436,7 +436,7 @@ TEST_CASE("shims and noded that are killed at any moment leave nothing behind") 
     CHECK_MESSAGE(::access((dir + "/exit.msgpack").c_str(), F_OK) == 0, dir);
   }
   CHECK_FALSE(lost.empty());
-  until([&] { return remains(node).empty(); });
+  eventually([&] { return remains(node).empty(); });
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 

@@ -17,9 +17,9 @@
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
+#include "tests/eventually.h"
 #include "tests/places.h"
 #include "tests/runtime/node_fixture.h"
-#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -74,7 +74,7 @@ class OneStep {
   void begin() {
     REQUIRE(node.runtime().begin_step(request));
     const std::string lock = node.state_dir() + "/jobs/1.1/steps/0/shim.lock";
-    until([&] { return std::atoi(node.read(lock).c_str()) != 0; });
+    eventually([&] { return std::atoi(node.read(lock).c_str()) != 0; });
     shim_ = std::atoi(node.read(lock).c_str());
     REQUIRE(shim_ > 0);
   }

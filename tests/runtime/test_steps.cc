@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "tests/eventually.h"
 #include "tests/runtime/node_fixture.h"
-#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -94,8 +94,8 @@ TEST_CASE("signals reach the tasks of a step alone, and its end ends all of its 
                       "echo ready; while :; do sleep 0.02; done",
                       2);
   REQUIRE(node.runtime().begin_step(step));
-  until([&] { return has(node.read(node.home() + "/step-0-1"), "ready"); });
-  until([&] { return has(node.read(node.home() + "/step-0-0"), "ready"); });
+  eventually([&] { return has(node.read(node.home() + "/step-0-1"), "ready"); });
+  eventually([&] { return has(node.read(node.home() + "/step-0-0"), "ready"); });
   REQUIRE(node.runtime().signal(job.key, SIGUSR1, proto::SignalScope::steps));
   const auto record = node.wait_step(job.key, StepId{0});
   CHECK(record.exit == ExitStatus{7, 0});
@@ -107,7 +107,7 @@ TEST_CASE("signals reach the tasks of a step alone, and its end ends all of its 
   CHECK(std::stoi(node.read(node.home() + "/step-1-0")) <= 5);
 
   REQUIRE(node.runtime().begin_step(step_of(job, 2, "echo runs; sleep 1000", 2)));
-  until([&] { return has(node.read(node.home() + "/step-2-0"), "runs"); });
+  eventually([&] { return has(node.read(node.home() + "/step-2-0"), "runs"); });
   REQUIRE(node.runtime().kill_step(job.key, StepId{2}));
   CHECK(node.wait_step(job.key, StepId{2}).exit == ExitStatus{0, 9});
   CHECK(node.runtime().usage(job.key).has_value());
@@ -158,7 +158,7 @@ TEST_CASE("a step has a time limit and a memory limit of its own, and its usage 
 
   step = step_of(job, 2, "echo begun; while :; do :; done", 1);
   REQUIRE(node.runtime().begin_step(step));
-  until([&] { return has(node.read(node.home() + "/step-2-0"), "begun"); });
+  eventually([&] { return has(node.read(node.home() + "/step-2-0"), "begun"); });
   const auto told = node.runtime().usage();
   REQUIRE(told.size() == 1);
   REQUIRE(told[0].steps.size() == 1);
@@ -220,13 +220,13 @@ TEST_CASE("killing a step's shim ends the step; killing the job's ends both") {
   const auto job = holder(node);
   REQUIRE(node.runtime().begin_step(step_of(job, 0, "echo runs; sleep 1000", 2)));
   const std::string lock = node.state_dir() + "/jobs/1.1/steps/0/shim.lock";
-  until([&] { return has(node.read(node.home() + "/step-0-0"), "runs"); });
+  eventually([&] { return has(node.read(node.home() + "/step-0-0"), "runs"); });
   ::kill(std::atoi(node.read(lock).c_str()), SIGKILL);
   CHECK(node.wait_step(job.key, StepId{0}).cause == ExitCause::shim_lost);
   REQUIRE(node.runtime().begin_step(step_of(job, 1, "echo runs; sleep 1000", 1)));
-  until([&] { return has(node.read(node.home() + "/step-1-0"), "runs"); });
+  eventually([&] { return has(node.read(node.home() + "/step-1-0"), "runs"); });
   ::kill(node.shim_pid(job.key), SIGKILL);
   CHECK(node.wait_end(job.key).cause == ExitCause::shim_lost);
-  until([&] { return remains(node).empty(); });
+  eventually([&] { return remains(node).empty(); });
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }

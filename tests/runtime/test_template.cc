@@ -9,8 +9,8 @@
 
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/shim_process.h"
+#include "tests/eventually.h"
 #include "tests/places.h"
-#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -46,7 +46,7 @@ class Place {
   }
   // Waits until the shim has reported that it runs.
   void await_start() const {
-    until([&] { return !starts().empty(); });
+    eventually([&] { return !starts().empty(); });
   }
   static bool ends(const ShimProcess& shim) {
     pollfd watched{shim.pidfd.get(), POLLIN, 0};
@@ -121,7 +121,7 @@ TEST_CASE("a template that was killed while idle is replaced; one that never wor
   for (int last = 0; shims.pid() != 0 && seen < 10; ++seen) {
     last = shims.pid();
     ::kill(last, SIGKILL);
-    until([&] {
+    eventually([&] {
       shims.look();
       return shims.pid() != last;
     });

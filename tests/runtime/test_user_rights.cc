@@ -16,8 +16,8 @@
 
 #include "common/codec/codec.h"
 #include "noded/runtime/job_dir.h"
+#include "tests/eventually.h"
 #include "tests/runtime/node_fixture.h"
-#include "tests/until.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -265,7 +265,7 @@ TEST_CASE("the runtime does not enter a directory that a user names") {
   const std::string link = "/proc/" + std::to_string(record->init_pid) + "/cwd";
   CHECK(::readlink(link.c_str(), cwd, sizeof cwd - 1) > 0);
   CHECK(std::string(cwd) == "/");
-  until([&] { return !node.output().empty(); });
+  eventually([&] { return !node.output().empty(); });
   CHECK(node.output() == node.home() + "\n");
   REQUIRE(node.runtime().kill(request.key));
   node.wait_end(request.key);
