@@ -26,20 +26,38 @@ struct ExitDoc {
 };
 
 class Invocation;
+struct Command;
 
-struct Command {
-  std::string_view name;              // "gbatch", or "drain" for a sub-command
-  std::string_view summary;           // one line
-  std::string_view operands = {};     // "[SCRIPT [ARG...]]"
+// What every line about a command shows.
+struct CommandHead {
+  std::string_view name;           // "gbatch", or "drain" for a sub-command
+  std::string_view summary;        // one line
+  std::string_view operands = {};  // "[SCRIPT [ARG...]]"
+};
+
+inline constexpr std::size_t kMostExamples = 10;
+inline constexpr std::size_t kMostExits = 10;
+
+struct CommandBody {
   std::string_view description = {};  // paragraphs, separated by blank lines
   std::span<const Option> options = {};
-  std::span<const Example> examples = {};
-  std::span<const ExitDoc> exits = {};
+  Example examples[kMostExamples] = {};             // see shown()
+  ExitDoc exits[kMostExits] = {};                   // see shown()
   Result<int> (*run)(const Invocation&) = nullptr;  // not set if there are sub-commands
   std::span<const Command* const> sub = {};
   bool stop_at_operand = false;                         // options end at the first operand
   std::span<const std::string_view> env_prefixes = {};  // prefixes of variables: SBATCH_, GBATCH_
 };
+
+struct Command : CommandHead, CommandBody {};
+
+// The rows of `examples` or `exits` that the command has.
+template <class Row, std::size_t N>
+constexpr std::span<const Row> shown(const Row (&rows)[N]) {
+  std::size_t count = 0;
+  while (count < N && !rows[count].what.empty()) ++count;
+  return {rows, count};
+}
 
 // One call of a command, as typed.
 class Invocation {

@@ -154,26 +154,18 @@ Result<int> run_status(const Invocation& in) {
   return all ? 0 : 1;
 }
 
-constexpr Example kDownExamples[] = {
-    {"gantry down --cancel", "Cancel all jobs and stop it"},
-    {"gantry down --leave", "Stop it, and let running jobs go on"},
-    {"gantry down --cancel --remove", "And remove its directory"},
-};
-constexpr Example kStatusExamples[] = {{"gantry status", "Which daemons run"}};
-constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"}, {"1", "not every one does"}};
-
 }  // namespace
 
-const Command kDown{.name = "down",
-                    .summary = "Stop the cluster that `gantry up` started",
-                    .options = kDownOptions,
-                    .examples = kDownExamples,
-                    .run = run_down};
-const Command kStatus{.name = "status",
-                      .summary = "Show the daemons of that cluster",
-                      .options = kStatusOptions,
-                      .examples = kStatusExamples,
-                      .exits = kStatusExits,
-                      .run = run_status};
+const Command kDown{{"down", "Stop the cluster that `gantry up` started"},
+                    {.options = kDownOptions,
+                     .examples = {{"gantry down --cancel", "Cancel all jobs and stop it"},
+                                  {"gantry down --leave", "Stop it, and let running jobs go on"},
+                                  {"gantry down --cancel --remove", "And remove its directory"}},
+                     .run = run_down}};
+const Command kStatus{{"status", "Show the daemons of that cluster"},
+                      {.options = kStatusOptions,
+                       .examples = {{"gantry status", "Which daemons run"}},
+                       .exits = {{"0", "every daemon runs"}, {"1", "not every one does"}},
+                       .run = run_status}};
 
 }  // namespace gantry::cli::gantry_down

@@ -150,18 +150,6 @@ constexpr Option kOptions[] = {
 
 constexpr std::string_view kPrefixes[] = {"SACCT_", "GACCT_"};
 
-constexpr Example kExamples[] = {
-    {"gacct", "My jobs of today"},
-    {"gacct -j 12 -o JobID,State,Elapsed,TotalCPU,MaxRSS,NodeList", "What job 12 used"},
-    {"gacct -S now-7days -s F,TO,OOM -X -o JobID,JobName%-20,State,Cause",
-     "What went wrong in the last week, and why"},
-    {"gacct --efficiency -S now-1day -a", "Who used how much of what they had, GPUs too"},
-    {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"},
-};
-constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
-                              {"1", "a job, user or partition does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
-
 Result<void> finish_query(Query& q) {
   if (auto good = check_states(q.history.filter.states); !good) return good;
   const bool by_id = !q.history.filter.jobs.empty();
@@ -273,19 +261,27 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGacct;
 const Command kGacct{
-    .name = "gacct",
-    .summary = "Show accounting of jobs",
-    .description =
-        "Lists jobs, waiting, running and ended, with their steps and what they used: processor "
-        "time "
-        "and peak memory as the kernel counted them for the whole job. Accounting is kept for "
-        "ever. The order is that of the job ids.\n\n"
-        "A value that is longer than its column ends in `+`; FIELD%30 makes room, -P cuts nothing.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .env_prefixes = kPrefixes,
-};
+    {"gacct", "Show accounting of jobs"},
+    {.description =
+         "Lists jobs, waiting, running and ended, with their steps and what they used: processor "
+         "time "
+         "and peak memory as the kernel counted them for the whole job. Accounting is kept for "
+         "ever. The order is that of the job ids.\n\n"
+         "A value that is longer than its column ends in `+`; FIELD%30 makes room, -P cuts "
+         "nothing.",
+     .options = kOptions,
+     .examples = {{"gacct", "My jobs of today"},
+                  {"gacct -j 12 -o JobID,State,Elapsed,TotalCPU,MaxRSS,NodeList",
+                   "What job 12 used"},
+                  {"gacct -S now-7days -s F,TO,OOM -X -o JobID,JobName%-20,State,Cause",
+                   "What went wrong in the last week, and why"},
+                  {"gacct --efficiency -S now-1day -a",
+                   "Who used how much of what they had, GPUs too"},
+                  {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"}},
+     .exits = {{"0", "fine, also when no job is listed"},
+               {"1", "a job, user or partition does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::gacct

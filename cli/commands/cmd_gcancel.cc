@@ -69,18 +69,6 @@ constexpr Option kOptions[] = {
     refuses("wckey", "there are no wckeys"),
 };
 
-constexpr Example kExamples[] = {
-    {"gcancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
-    {"gcancel --me -t PENDING", "All my jobs that have not started"},
-    {"gcancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "done; also when a job had ended already"},
-    {"1",
-     "a job, user or partition does not exist, a job belongs to someone else, an id is "
-     "malformed, or no answer"},
-    {"2", "the command line is wrong"}};
-
 Result<int> run(const Invocation& invocation) {
   Request r;
   ASSIGN(operands, invocation.parse(&r, 0, kAnyOperands));
@@ -118,21 +106,24 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGcancel;
 const Command kGcancel{
-    .name = "gcancel",
-    .summary = "Cancel jobs, or send them a signal",
-    .operands = "[JOB...]",
-    .description =
-        "Ends the jobs that are named or that meet all the conditions given: SIGTERM and SIGCONT "
-        "to "
-        "every process, and SIGKILL when the time that the cluster allows (kill_wait) is over. A "
-        "job "
-        "that waits is taken from the queue.\n\n"
-        "With --signal nothing is ended: the signal is sent, to the steps, or with --batch to the "
-        "batch shell, or with --full to both.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-};
+    {"gcancel", "Cancel jobs, or send them a signal", "[JOB...]"},
+    {.description =
+         "Ends the jobs that are named or that meet all the conditions given: SIGTERM and SIGCONT "
+         "to "
+         "every process, and SIGKILL when the time that the cluster allows (kill_wait) is over. A "
+         "job "
+         "that waits is taken from the queue.\n\n"
+         "With --signal nothing is ended: the signal is sent, to the steps, or with --batch to the "
+         "batch shell, or with --full to both.",
+     .options = kOptions,
+     .examples = {{"gcancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
+                  {"gcancel --me -t PENDING", "All my jobs that have not started"},
+                  {"gcancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"}},
+     .exits = {{"0", "done; also when a job had ended already"},
+               {"1",
+                "a job, user or partition does not exist, a job belongs to someone else, an id is "
+                "malformed, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gcancel

@@ -78,16 +78,6 @@ constexpr Option kOptions[] = {
 
 constexpr std::string_view kPrefixes[] = {"SINFO_", "GINFO_"};
 
-constexpr Example kExamples[] = {
-    {"ginfo", "Partitions, and how many of their nodes are in which state"},
-    {"ginfo -N -o '%N %t %C %m %x'", "Each node with its cores, memory and container runtime"},
-    {"ginfo -R", "Why nodes are out of service"},
-    {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
-    {"watch ginfo --layout", "How GPUs are cut, as it follows the queue"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
-
 // Compares a node's state with the ones given with -t, long or short, in any case.
 bool wanted(const Query& q, const proto::NodeRow& node) {
   const bool silent = node.health != NodeHealth::up;
@@ -255,24 +245,29 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGinfo;
 const Command kGinfo{
-    .name = "ginfo",
-    .summary = "Show partitions and nodes",
-    .description =
-        "Lists the partitions with their nodes, grouped by state. A `*` behind a partition marks "
-        "the "
-        "default one; behind a state it means that the node does not respond.\n\n"
-        "Fields of -o: %P and %R partition, %a up or down, %l and %L longest and usual time limit, "
-        "%s size of jobs, %p priority, %D number of nodes, %F nodes as allocated/idle/other/total, "
-        "%N node list, %n node, %o address, %t and %T state, %C cores as "
-        "allocated/idle/other/total, %c cores, %m memory and %e free memory and %d scratch in MB, "
-        "%O load, %f features, %G GPUs, %X sockets, %Y cores per socket, %Z threads per core, %z "
-        "the "
-        "three, %E reason, %u who set it, %H since when, %v version, %x container runtime.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .env_prefixes = kPrefixes,
-};
+    {"ginfo", "Show partitions and nodes"},
+    {.description =
+         "Lists the partitions with their nodes, grouped by state. A `*` behind a partition marks "
+         "the "
+         "default one; behind a state it means that the node does not respond.\n\n"
+         "Fields of -o: %P and %R partition, %a up or down, %l and %L longest and usual time "
+         "limit, "
+         "%s size of jobs, %p priority, %D number of nodes, %F nodes as "
+         "allocated/idle/other/total, "
+         "%N node list, %n node, %o address, %t and %T state, %C cores as "
+         "allocated/idle/other/total, %c cores, %m memory and %e free memory and %d scratch in MB, "
+         "%O load, %f features, %G GPUs, %X sockets, %Y cores per socket, %Z threads per core, %z "
+         "the "
+         "three, %E reason, %u who set it, %H since when, %v version, %x container runtime.",
+     .options = kOptions,
+     .examples = {{"ginfo", "Partitions, and how many of their nodes are in which state"},
+                  {"ginfo -N -o '%N %t %C %m %x'",
+                   "Each node with its cores, memory and container runtime"},
+                  {"ginfo -R", "Why nodes are out of service"},
+                  {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
+                  {"watch ginfo --layout", "How GPUs are cut, as it follows the queue"}},
+     .exits = {{"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}},
+     .run = run,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::ginfo

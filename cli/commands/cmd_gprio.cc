@@ -65,14 +65,6 @@ constexpr Option kOptions[] = {
          call<set_terms>),
 };
 
-constexpr Example kExamples[] = {
-    {"gprio -n 20", "Who is next"},
-    {"gprio -l -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
-};
-constexpr ExitDoc kExits[] = {{"0", "fine"},
-                              {"1", "a job, a user or a partition does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
-
 // For jobs that the reply has no row of: says when they ended, that they do not wait, or that there
 // are none. Returns false if one is not in the queue.
 Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q,
@@ -130,26 +122,29 @@ Result<int> run(const Invocation& in) {
 
 extern const Command kGprio;
 const Command kGprio{
-    .name = "gprio",
-    .summary = "Show why waiting jobs go in the order they do",
-    .description =
-        "Jobs are compared field by field, from the left, until one differs: the priority of the "
-        "partition; the RANK (the value of the priority class, raised by waiting); whether the "
-        "job would borrow; the SHARE values from the top of the cohorts down to the tenant (low "
-        "first); the fair-share levels of project and user inside the tenant (high first); the "
-        "job's own priority; since when it waits. Without -l the class, what would be borrowed, "
-        "the "
-        "project's level and the time are left out.\n\n"
-        "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
-        "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
-        "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t since.\n\n"
-        "With priority weights in gantry.yaml the own priority is their sum, as in Slurm, and "
-        "takes "
-        "the place of the fair-share levels; classes that do not preempt then have one rank.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-};
+    {"gprio", "Show why waiting jobs go in the order they do"},
+    {.description =
+         "Jobs are compared field by field, from the left, until one differs: the priority of the "
+         "partition; the RANK (the value of the priority class, raised by waiting); whether the "
+         "job would borrow; the SHARE values from the top of the cohorts down to the tenant (low "
+         "first); the fair-share levels of project and user inside the tenant (high first); the "
+         "job's own priority; since when it waits. Without -l the class, what would be borrowed, "
+         "the "
+         "project's level and the time are left out.\n\n"
+         "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
+         "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
+         "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t "
+         "since.\n\n"
+         "With priority weights in gantry.yaml the own priority is their sum, as in Slurm, and "
+         "takes "
+         "the place of the fair-share levels; classes that do not preempt then have one rank.",
+     .options = kOptions,
+     .examples = {{"gprio -n 20", "Who is next"},
+                  {"gprio -l -j 12,13",
+                   "Why 12 goes before 13: the first field in which they differ"}},
+     .exits = {{"0", "fine"},
+               {"1", "a job, a user or a partition does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gprio

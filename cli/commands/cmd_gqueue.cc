@@ -118,19 +118,6 @@ constexpr Option kOptions[] = {
 
 constexpr std::string_view kPrefixes[] = {"SQUEUE_", "GQUEUE_"};
 
-constexpr Example kExamples[] = {
-    {"gqueue --me", "My jobs that wait or run"},
-    {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
-    {"gqueue -p batch -t PD --start", "When pending jobs of a partition are expected to start"},
-    {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
-    {"gqueue --cost -t R", "What running jobs cost"},
-    {"gqueue --watch", "The queue, live"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "fine, also when no job is listed"},
-    {"1", "the one job asked for, a user or a partition does not exist, or no answer"},
-    {"2", "the command line is wrong"}};
-
 proto::ListJobs request_of(const Query& q) {
   proto::ListJobs list = q.list;
   if (q.me) list.filter.users.push_back(login_name());
@@ -309,24 +296,31 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGqueue;
 const Command kGqueue{
-    .name = "gqueue",
-    .summary = "Show the job queue",
-    .description =
-        "Lists jobs that wait, start, run or end, by id. Jobs that have ended stay listed for a "
-        "while with -t all; afterwards gacct knows them.\n\n"
-        "Fields of -o: %i id, %A own number, %F array, %K array task, %j name, %t and %T state, %M "
-        "time used, %L time left, %l time limit, %D nodes, %C cores, %m memory, %R nodes or "
-        "reason, "
-        "%r reason, %w the same in words, %v reservation, %b GPUs, %N nodes, %B first node, %P "
-        "partition, %u user, %U uid, %a account, %S start, "
-        "%V "
-        "submit, %e end, %Q and %p priority. %10x is left-aligned and cut to 10, %.10x "
-        "right-aligned.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .env_prefixes = kPrefixes,
-};
+    {"gqueue", "Show the job queue"},
+    {.description =
+         "Lists jobs that wait, start, run or end, by id. Jobs that have ended stay listed for a "
+         "while with -t all; afterwards gacct knows them.\n\n"
+         "Fields of -o: %i id, %A own number, %F array, %K array task, %j name, %t and %T state, "
+         "%M "
+         "time used, %L time left, %l time limit, %D nodes, %C cores, %m memory, %R nodes or "
+         "reason, "
+         "%r reason, %w the same in words, %v reservation, %b GPUs, %N nodes, %B first node, %P "
+         "partition, %u user, %U uid, %a account, %S start, "
+         "%V "
+         "submit, %e end, %Q and %p priority. %10x is left-aligned and cut to 10, %.10x "
+         "right-aligned.",
+     .options = kOptions,
+     .examples = {{"gqueue --me", "My jobs that wait or run"},
+                  {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
+                  {"gqueue -p batch -t PD --start",
+                   "When pending jobs of a partition are expected to start"},
+                  {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
+                  {"gqueue --cost -t R", "What running jobs cost"},
+                  {"gqueue --watch", "The queue, live"}},
+     .exits = {{"0", "fine, also when no job is listed"},
+               {"1", "the one job asked for, a user or a partition does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::gqueue

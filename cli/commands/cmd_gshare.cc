@@ -28,14 +28,6 @@ constexpr Option kOptions[] = {
     flag("tenants", 't', "Tenants only, without projects and users", put<&Query::tenants_only>),
 };
 
-constexpr Example kExamples[] = {
-    {"gshare", "The whole tree that one may see"},
-    {"gshare -p fraud", "One tenant, its projects and their users"},
-};
-constexpr ExitDoc kExits[] = {{"0", "fine"},
-                              {"1", "a tenant does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
-
 Result<int> run(const Invocation& in) {
   Query q;
   ASSIGN(operands, in.parse(&q, 0, 0));
@@ -68,20 +60,22 @@ Result<int> run(const Invocation& in) {
 
 extern const Command kGshare;
 const Command kGshare{
-    .name = "gshare",
-    .summary = "Show the fair-share tree: shares, usage, and who is served first",
-    .description =
-        "Tenants, their projects and users, each with its part of the shares and of the usage "
-        "among its siblings. LEVEL is share over usage: above 1 it has had less than its share; "
-        "the highest is served first. BORROWS is how much of what can be lent a tenant holds "
-        "beyond its own, over its weight: the lowest is served first. PLACE is the order that "
-        "follows.\n\n"
-        "Fields of -o: %n name, %s shares, %S part of the shares, %u usage, %U part of the usage, "
-        "%R charge per second of what runs, %f level, %b borrows, %k place, %q queued, %r running.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-};
+    {"gshare", "Show the fair-share tree: shares, usage, and who is served first"},
+    {.description =
+         "Tenants, their projects and users, each with its part of the shares and of the usage "
+         "among its siblings. LEVEL is share over usage: above 1 it has had less than its share; "
+         "the highest is served first. BORROWS is how much of what can be lent a tenant holds "
+         "beyond its own, over its weight: the lowest is served first. PLACE is the order that "
+         "follows.\n\n"
+         "Fields of -o: %n name, %s shares, %S part of the shares, %u usage, %U part of the usage, "
+         "%R charge per second of what runs, %f level, %b borrows, %k place, %q queued, %r "
+         "running.",
+     .options = kOptions,
+     .examples = {{"gshare", "The whole tree that one may see"},
+                  {"gshare -p fraud", "One tenant, its projects and their users"}},
+     .exits = {{"0", "fine"},
+               {"1", "a tenant does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gshare

@@ -283,28 +283,24 @@ Result<int> run_up(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kUpExamples[] = {
-    {"gantry up", "Start a cluster, or the one that was stopped here"},
-    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe", "Four nodes on a small machine"},
-    {"gantry status", "Which daemons run"},
-    {"gantry down --cancel", "Cancel all jobs and stop it"},
-};
-constexpr ExitDoc kUpExits[] = {
-    {"0", "all nodes are up"}, {"1", "it did not start"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
-const Command kUp{.name = "up",
-                  .summary = "Start a whole cluster on this machine",
-                  .description =
-                      "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
-                      "and node daemons, and waits until all nodes are up. Where HAProxy is "
-                      "installed there is a gate for services, too. An ordinary user's "
-                      "containers are rootless; it says which layers of isolation are off then. "
-                      "A daemon that crashes is started again.",
-                  .options = kUpOptions,
-                  .examples = kUpExamples,
-                  .exits = kUpExits,
-                  .run = run_up};
+const Command kUp{
+    {"up", "Start a whole cluster on this machine"},
+    {.description = "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
+                    "and node daemons, and waits until all nodes are up. Where HAProxy is "
+                    "installed there is a gate for services, too. An ordinary user's "
+                    "containers are rootless; it says which layers of isolation are off then. "
+                    "A daemon that crashes is started again.",
+     .options = kUpOptions,
+     .examples = {{"gantry up", "Start a cluster, or the one that was stopped here"},
+                  {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe",
+                   "Four nodes on a small machine"},
+                  {"gantry status", "Which daemons run"},
+                  {"gantry down --cancel", "Cancel all jobs and stop it"}},
+     .exits = {{"0", "all nodes are up"},
+               {"1", "it did not start"},
+               {"2", "the command line is wrong"}},
+     .run = run_up}};
 
 }  // namespace gantry::cli::gantry_up

@@ -242,8 +242,8 @@ std::string slurm_help(const Command& command, std::span<const Option> common) {
   if (form.style == Style::grouped) add_groups(out, command, options);
   if (form.style == Style::getopt) add_plain(out, command, options);
   if (form.style == Style::listed) add_list(out, command, form, options);
-  if (!command.examples.empty()) out += "\nExamples:\n";
-  for (const Example& example : command.examples) {
+  if (!shown(command.examples).empty()) out += "\nExamples:\n";
+  for (const Example& example : shown(command.examples)) {
     out += fmt::format("  {}\n      ", example.command);
     wrap(out, example.what, 6, 6);
   }

@@ -83,24 +83,20 @@ Result<int> run_access(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gtenant access fraud", "Who has which role in fraud, since when and by whom"},
-    {"gtenant access --csv", "The report for a review: every grant that you may see"}};
-
 }  // namespace
 
 const Command kTenantAccess{
-    .name = "access",
-    .summary = "Report who may do what, since when and by whom",
-    .operands = "[TENANT...]",
-    .description =
-        "Without a tenant: all tenants, and the roles of the cluster. Administrators, operators "
-        "and "
-        "auditors see all rows; who may edit the roles of a tenant sees those of the tenant, and "
-        "everybody their own. SINCE and BY are of the revision that granted the role; where this "
-        "is older than the history that is kept there is a dash.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run_access};
+    {"access", "Report who may do what, since when and by whom", "[TENANT...]"},
+    {.description =
+         "Without a tenant: all tenants, and the roles of the cluster. Administrators, operators "
+         "and "
+         "auditors see all rows; who may edit the roles of a tenant sees those of the tenant, and "
+         "everybody their own. SINCE and BY are of the revision that granted the role; where this "
+         "is older than the history that is kept there is a dash.",
+     .options = kOptions,
+     .examples = {{"gtenant access fraud", "Who has which role in fraud, since when and by whom"},
+                  {"gtenant access --csv",
+                   "The report for a review: every grant that you may see"}},
+     .run = run_access}};
 
 }  // namespace gantry::cli::gtenant_access

@@ -133,40 +133,39 @@ Result<int> run_budget_list(const Invocation& in) {
   return status;
 }
 
-constexpr Example kBudgetExamples[] = {
-    {"gtenant budget list", "Every budget that you may see"},
-    {"gtenant budget list -l fraud", "Those of a tenant, with what is set aside and who waits"},
-    {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"},
-};
-
 const Command kBudgetList{
-    .name = "list",
-    .summary = "List budgets with what is spent, set aside, left and forecast",
-    .operands = "[BUDGET|TENANT...]",
-    .description =
-        "SPENT is up to now, RESERVED (with -l) what jobs that run may still cost up to their time "
-        "limits, "
-        "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
-        "the pace of the last seven days; before charges of three days are known it is too early "
-        "for "
-        "one. With -l, WAITING counts jobs that wait for the budget.\n\n"
-        "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, %f "
-        "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of the "
-        "amount: increases in force, %e end of the period.",
-    .options = kBudgetOptions,
-    .examples = kBudgetExamples,
-    .run = run_budget_list};
+    {"list", "List budgets with what is spent, set aside, left and forecast", "[BUDGET|TENANT...]"},
+    {.description =
+         "SPENT is up to now, RESERVED (with -l) what jobs that run may still cost up to their "
+         "time "
+         "limits, "
+         "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
+         "the pace of the last seven days; before charges of three days are known it is too early "
+         "for "
+         "one. With -l, WAITING counts jobs that wait for the budget.\n\n"
+         "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, "
+         "%f "
+         "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of "
+         "the "
+         "amount: increases in force, %e end of the period.",
+     .options = kBudgetOptions,
+     .examples = {{"gtenant budget list", "Every budget that you may see"},
+                  {"gtenant budget list -l fraud",
+                   "Those of a tenant, with what is set aside and who waits"},
+                  {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"}},
+     .run = run_budget_list}};
 constexpr const Command* kBudgetSub[] = {&kBudgetList};
 
 }  // namespace
 
-const Command kTenantBudget{.name = "budget",
-                            .summary = "Money for tenants, projects and users: list",
-                            .description =
-                                "Budgets are documents: gtenant apply, diff, export and delete are "
-                                "for them, too. docs/money.md explains them with examples.",
-                            .examples = kBudgetExamples,
-                            .run = nullptr,
-                            .sub = kBudgetSub};
+const Command kTenantBudget{
+    {"budget", "Money for tenants, projects and users: list"},
+    {.description = "Budgets are documents: gtenant apply, diff, export and delete are "
+                    "for them, too. docs/money.md explains them with examples.",
+     .examples = {{"gtenant budget list", "Every budget that you may see"},
+                  {"gtenant budget list -l fraud",
+                   "Those of a tenant, with what is set aside and who waits"},
+                  {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"}},
+     .sub = kBudgetSub}};
 
 }  // namespace gantry::cli::gtenant_budget

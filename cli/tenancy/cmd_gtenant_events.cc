@@ -76,28 +76,23 @@ Result<int> run_events(const Invocation& in) {
   }
 }
 
-constexpr Example kExamples[] = {
-    {"gtenant events fraud", "When the tenant's quota filled up"},
-    {"gtenant events -f --json", "All that come, for a program"},
-};
-
 }  // namespace
 
 const Command kTenantEvents{
-    .name = "events",
-    .summary =
-        "List when quota filled up (70, 85 and 100 %), budgets (their thresholds), and idle "
-        "GPUs of jobs",
-    .operands = "[TENANT...]",
-    .description =
-        "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
-        "again after it was 5 points below, and not within ten minutes. The controller keeps the "
-        "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
-        "budgets as `budget_reached tenant=... budget=... percent=...`. GPUs that a job has and "
-        "does not use come as the tenant's `idle_gpus` wants it, in the log as `gpus_idle "
-        "tenant=... job=... step=...`.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run_events};
+    {"events",
+     "List when quota filled up (70, 85 and 100 %), budgets (their thresholds), and idle "
+     "GPUs of jobs",
+     "[TENANT...]"},
+    {.description =
+         "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
+         "again after it was 5 points below, and not within ten minutes. The controller keeps the "
+         "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
+         "budgets as `budget_reached tenant=... budget=... percent=...`. GPUs that a job has and "
+         "does not use come as the tenant's `idle_gpus` wants it, in the log as `gpus_idle "
+         "tenant=... job=... step=...`.",
+     .options = kOptions,
+     .examples = {{"gtenant events fraud", "When the tenant's quota filled up"},
+                  {"gtenant events -f --json", "All that come, for a program"}},
+     .run = run_events}};
 
 }  // namespace gantry::cli::gtenant_events

@@ -264,45 +264,44 @@ Result<int> run_meter_list(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kMeterExamples[] = {
-    {"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
-    {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
-    {"gtenant meter list", "What was imported, and shared costs of months that are over"},
-};
-
 const Command kMeterImport{
-    .name = "import",
-    .summary = "Charge what was metered elsewhere",
-    .operands = "FILE",
-    .description =
-        "FILE (- is standard input) is CSV; its first line names the columns: date (2026-11-30), "
-        "tenant, meter, amount (up to three places), and project and user if they are to be kept "
-        "apart. Prices are those of `meters` in the price book of that day. All lines are "
-        "charged, or none. A batch is charged once: importing the same file again does nothing, "
-        "another file of its name is refused. A correction is a batch of its own; its amounts may "
-        "be negative.",
-    .options = kImportOptions,
-    .examples = kMeterExamples,
-    .run = run_import};
-const Command kMeterList{.name = "list",
-                         .summary = "List what was imported",
-                         .description =
-                             "Fields of -o: %t time, %n batch, %u who imported it, %l "
-                             "lines, %c cost, %d digest of the file.",
-                         .options = kMeterListOptions,
-                         .examples = kMeterExamples,
-                         .run = run_meter_list};
+    {"import", "Charge what was metered elsewhere", "FILE"},
+    {.description =
+         "FILE (- is standard input) is CSV; its first line names the columns: date (2026-11-30), "
+         "tenant, meter, amount (up to three places), and project and user if they are to be kept "
+         "apart. Prices are those of `meters` in the price book of that day. All lines are "
+         "charged, or none. A batch is charged once: importing the same file again does nothing, "
+         "another file of its name is refused. A correction is a batch of its own; its amounts may "
+         "be negative.",
+     .options = kImportOptions,
+     .examples = {{"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
+                  {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
+                  {"gtenant meter list",
+                   "What was imported, and shared costs of months that are over"}},
+     .run = run_import}};
+const Command kMeterList{
+    {"list", "List what was imported"},
+    {.description = "Fields of -o: %t time, %n batch, %u who imported it, %l "
+                    "lines, %c cost, %d digest of the file.",
+     .options = kMeterListOptions,
+     .examples = {{"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
+                  {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
+                  {"gtenant meter list",
+                   "What was imported, and shared costs of months that are over"}},
+     .run = run_meter_list}};
 constexpr const Command* kMeterSub[] = {&kMeterImport, &kMeterList};
 
 }  // namespace
 
-const Command kTenantMeter{.name = "meter",
-                           .summary =
-                               "Charge storage and other things metered elsewhere: import, "
-                               "list",
-                           .description = "docs/money.md explains it with an example.",
-                           .examples = kMeterExamples,
-                           .run = nullptr,
-                           .sub = kMeterSub};
+const Command kTenantMeter{
+    {"meter",
+     "Charge storage and other things metered elsewhere: import, "
+     "list"},
+    {.description = "docs/money.md explains it with an example.",
+     .examples = {{"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
+                  {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
+                  {"gtenant meter list",
+                   "What was imported, and shared costs of months that are over"}},
+     .sub = kMeterSub}};
 
 }  // namespace gantry::cli::gtenant_meter

@@ -188,43 +188,34 @@ Result<int> run_fields(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kTestExamples[] = {
-    {"gtenant policy test -f rules.yaml -S now-30days",
-     "What these policies would have done to the jobs of a month"}};
 const Command kTest{
-    .name = "test",
-    .summary = "What policies would have done to the jobs of the past",
-    .description =
-        "Nothing is applied. Each policy is asked alone, whatever its mode, about the jobs that "
-        "accounting shows you. Where a policy asks for what accounting does not keep (an image, a "
-        "network), it says of how many jobs; apply it with `mode: audit` to see what it would do "
-        "to "
-        "those that come.",
-    .options = kTestOptions,
-    .examples = kTestExamples,
-    .run = run_test};
+    {"test", "What policies would have done to the jobs of the past"},
+    {.description =
+         "Nothing is applied. Each policy is asked alone, whatever its mode, about the jobs that "
+         "accounting shows you. Where a policy asks for what accounting does not keep (an image, a "
+         "network), it says of how many jobs; apply it with `mode: audit` to see what it would do "
+         "to "
+         "those that come.",
+     .options = kTestOptions,
+     .examples = {{"gtenant policy test -f rules.yaml -S now-30days",
+                   "What these policies would have done to the jobs of a month"}},
+     .run = run_test}};
 
-constexpr Example kFieldExamples[] = {{"gtenant policy fields", "What `match` may name"}};
-const Command kFields{.name = "fields",
-                      .summary = "List the fields of a job that policies may name",
-                      .examples = kFieldExamples,
-                      .run = run_fields};
+const Command kFields{
+    {"fields", "List the fields of a job that policies may name"},
+    {.examples = {{"gtenant policy fields", "What `match` may name"}}, .run = run_fields}};
 
 constexpr const Command* kSub[] = {&kTest, &kFields};
-constexpr Example kExamples[] = {
-    {"gtenant policy fields", "What a policy may ask"},
-    {"gtenant policy test -f rules.yaml", "What it would have done in the last week"}};
 
 }  // namespace
 
 const Command kTenantPolicy{
-    .name = "policy",
-    .summary = "Try policies out before they hold",
-    .description =
-        "Policies are documents (`kind: Policy`), applied and shown as all others. "
-        "docs/policies.md explains them.",
-    .examples = kExamples,
-    .run = nullptr,
-    .sub = kSub};
+    {"policy", "Try policies out before they hold"},
+    {.description = "Policies are documents (`kind: Policy`), applied and shown as all others. "
+                    "docs/policies.md explains them.",
+     .examples = {{"gtenant policy fields", "What a policy may ask"},
+                  {"gtenant policy test -f rules.yaml",
+                   "What it would have done in the last week"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gtenant_policy

@@ -200,72 +200,56 @@ Result<int> run_request_list(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kRequestExamples[] = {
-    {"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
-     "More money until the end of the month"},
-    {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'", "More quota"},
-    {"gtenant request list", "What is asked for, and what is in force"},
-    {"gtenant request approve 7", "A platform admin's word"},
-};
-
-const Command kRequestAsk{.name = "ask",
-                          .summary = "Ask for more of a budget or of quota",
-                          .operands = "TENANT",
-                          .options = kAskOptions,
-                          .examples = kRequestExamples,
-                          .run = run_ask};
-constexpr Example kRequestListExamples[] = {
-    {"gtenant request list", "Those that are open or in force"}};
-const Command kRequestList{.name = "list",
-                           .summary = "List requests that are open or in force",
-                           .operands = "[TENANT...]",
-                           .options = kRequestListOptions,
-                           .examples = kRequestListExamples,
-                           .run = run_request_list};
-constexpr Example kRequestApproveExamples[] = {
-    {"gtenant request approve 7", "From now on the budget or quota is larger"}};
-const Command kRequestApprove{.name = "approve",
-                              .summary = "Grant a request (platform admins)",
-                              .operands = "NUMBER",
-                              .options = kDecideOptions,
-                              .examples = kRequestApproveExamples,
-                              .run = run_approve};
-constexpr Example kRequestDenyExamples[] = {
-    {"gtenant request deny 7 -m 'next quarter'", "With a reason for who asked"}};
-const Command kRequestDeny{.name = "deny",
-                           .summary = "Refuse a request (platform admins)",
-                           .operands = "NUMBER",
-                           .options = kDecideOptions,
-                           .examples = kRequestDenyExamples,
-                           .run = run_deny};
-constexpr Example kRequestWithdrawExamples[] = {{"gtenant request withdraw 7", "Of one's own"}};
-const Command kRequestWithdraw{.name = "withdraw",
-                               .summary = "Take back a request that is not decided",
-                               .operands = "NUMBER",
-                               .options = kDecideOptions,
-                               .examples = kRequestWithdrawExamples,
-                               .run = run_withdraw};
-constexpr Example kRequestEndExamples[] = {
-    {"gtenant request end 7", "Take an approved increase back before its time"}};
-const Command kRequestEnd{.name = "end",
-                          .summary = "End what was approved, now (platform admins)",
-                          .operands = "NUMBER",
-                          .options = kDecideOptions,
-                          .examples = kRequestEndExamples,
-                          .run = run_end};
+const Command kRequestAsk{
+    {"ask", "Ask for more of a budget or of quota", "TENANT"},
+    {.options = kAskOptions,
+     .examples = {{"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
+                   "More money until the end of the month"},
+                  {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'",
+                   "More quota"},
+                  {"gtenant request list", "What is asked for, and what is in force"},
+                  {"gtenant request approve 7", "A platform admin's word"}},
+     .run = run_ask}};
+const Command kRequestList{
+    {"list", "List requests that are open or in force", "[TENANT...]"},
+    {.options = kRequestListOptions,
+     .examples = {{"gtenant request list", "Those that are open or in force"}},
+     .run = run_request_list}};
+const Command kRequestApprove{
+    {"approve", "Grant a request (platform admins)", "NUMBER"},
+    {.options = kDecideOptions,
+     .examples = {{"gtenant request approve 7", "From now on the budget or quota is larger"}},
+     .run = run_approve}};
+const Command kRequestDeny{
+    {"deny", "Refuse a request (platform admins)", "NUMBER"},
+    {.options = kDecideOptions,
+     .examples = {{"gtenant request deny 7 -m 'next quarter'", "With a reason for who asked"}},
+     .run = run_deny}};
+const Command kRequestWithdraw{{"withdraw", "Take back a request that is not decided", "NUMBER"},
+                               {.options = kDecideOptions,
+                                .examples = {{"gtenant request withdraw 7", "Of one's own"}},
+                                .run = run_withdraw}};
+const Command kRequestEnd{
+    {"end", "End what was approved, now (platform admins)", "NUMBER"},
+    {.options = kDecideOptions,
+     .examples = {{"gtenant request end 7", "Take an approved increase back before its time"}},
+     .run = run_end}};
 constexpr const Command* kRequestSub[] = {&kRequestAsk,  &kRequestList,     &kRequestApprove,
                                           &kRequestDeny, &kRequestWithdraw, &kRequestEnd};
 
 }  // namespace
 
 const Command kTenantRequest{
-    .name = "request",
-    .summary = "More of a budget or of quota: ask, list, approve, deny, withdraw, end",
-    .description =
-        "A tenant's admin asks, a platform admin decides. What is approved is added to the budget "
-        "or to the nominal quota until its time is over; documents stay as they are.",
-    .examples = kRequestExamples,
-    .run = nullptr,
-    .sub = kRequestSub};
+    {"request", "More of a budget or of quota: ask, list, approve, deny, withdraw, end"},
+    {.description =
+         "A tenant's admin asks, a platform admin decides. What is approved is added to the budget "
+         "or to the nominal quota until its time is over; documents stay as they are.",
+     .examples = {{"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
+                   "More money until the end of the month"},
+                  {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'",
+                   "More quota"},
+                  {"gtenant request list", "What is asked for, and what is in force"},
+                  {"gtenant request approve 7", "A platform admin's word"}},
+     .sub = kRequestSub}};
 
 }  // namespace gantry::cli::gtenant_request

@@ -221,58 +221,44 @@ Result<int> run_show(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kSetExamples[] = {
-    {"gtenant secret set fraud/hub-token --file hub.token", "A new secret, or its next version"},
-    {"vault read -field=key secret/db | gtenant secret set fraud/db-key --keep 2",
-     "From another program; the version before stays for jobs that name it"}};
-constexpr Example kListExamples[] = {{"gtenant secret list fraud", "Those of one tenant"}};
-constexpr Example kShowExamples[] = {
-    {"gtenant secret show fraud/hub-token", "Versions, who set them, and when a job last got one"}};
-constexpr Example kRemoveExamples[] = {
-    {"gtenant secret rm fraud/hub-token@3", "One version"},
-    {"gtenant secret rm fraud/hub-token", "All of it; jobs that name it wait"}};
-
 const Command kSecretSet{
-    .name = "set",
-    .summary = "Make a secret, or its next version",
-    .operands = "TENANT/NAME",
-    .description =
-        "The content is the file as it is, of at most 64 KiB. The controller keeps it "
-        "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
-    .options = kSetOptions,
-    .examples = kSetExamples,
-    .run = run_set};
-const Command kSecretList{.name = "list",
-                          .summary = "List the secrets of tenants, without their content",
-                          .operands = "[TENANT...]",
-                          .options = kListOptions,
-                          .examples = kListExamples,
-                          .run = run_list};
-const Command kSecretShow{.name = "show",
-                          .summary = "Show the versions of a secret, without their content",
-                          .operands = "TENANT/NAME",
-                          .options = kOneOptions,
-                          .examples = kShowExamples,
-                          .run = run_show};
-const Command kSecretRemove{.name = "rm",
-                            .summary = "Remove a secret, or one version of it",
-                            .operands = "TENANT/NAME[@VERSION]",
-                            .options = kOneOptions,
-                            .examples = kRemoveExamples,
-                            .run = run_remove};
+    {"set", "Make a secret, or its next version", "TENANT/NAME"},
+    {.description =
+         "The content is the file as it is, of at most 64 KiB. The controller keeps it "
+         "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
+     .options = kSetOptions,
+     .examples = {{"gtenant secret set fraud/hub-token --file hub.token",
+                   "A new secret, or its next version"},
+                  {"vault read -field=key secret/db | gtenant secret set fraud/db-key --keep 2",
+                   "From another program; the version before stays for jobs that name it"}},
+     .run = run_set}};
+const Command kSecretList{
+    {"list", "List the secrets of tenants, without their content", "[TENANT...]"},
+    {.options = kListOptions,
+     .examples = {{"gtenant secret list fraud", "Those of one tenant"}},
+     .run = run_list}};
+const Command kSecretShow{
+    {"show", "Show the versions of a secret, without their content", "TENANT/NAME"},
+    {.options = kOneOptions,
+     .examples = {{"gtenant secret show fraud/hub-token",
+                   "Versions, who set them, and when a job last got one"}},
+     .run = run_show}};
+const Command kSecretRemove{
+    {"rm", "Remove a secret, or one version of it", "TENANT/NAME[@VERSION]"},
+    {.options = kOneOptions,
+     .examples = {{"gtenant secret rm fraud/hub-token@3", "One version"},
+                  {"gtenant secret rm fraud/hub-token", "All of it; jobs that name it wait"}},
+     .run = run_remove}};
 constexpr const Command* kSecretSub[] = {&kSecretSet, &kSecretList, &kSecretShow, &kSecretRemove};
-
-constexpr Example kSecretExamples[] = {
-    {"gtenant secret set fraud/hub-token --file hub.token", "Its admins make one"},
-    {"gbatch -p fraud --secret=hub-token train.sh", "A job finds it in /run/secrets/hub-token"}};
 
 }  // namespace
 
-const Command kTenantSecret{.name = "secret",
-                            .summary = "Secrets of tenants for their jobs: set, list, show, rm",
-                            .description = "docs/secrets.md says what is protected from whom.",
-                            .examples = kSecretExamples,
-                            .run = nullptr,
-                            .sub = kSecretSub};
+const Command kTenantSecret{
+    {"secret", "Secrets of tenants for their jobs: set, list, show, rm"},
+    {.description = "docs/secrets.md says what is protected from whom.",
+     .examples = {{"gtenant secret set fraud/hub-token --file hub.token", "Its admins make one"},
+                  {"gbatch -p fraud --secret=hub-token train.sh",
+                   "A job finds it in /run/secrets/hub-token"}},
+     .sub = kSecretSub}};
 
 }  // namespace gantry::cli::gtenant_secret

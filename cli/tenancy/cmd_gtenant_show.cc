@@ -176,37 +176,24 @@ Result<int> run_history(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kGetExamples[] = {
-    {"gtenant get tenant fraud", "One document, as YAML"},
-    {"gtenant get priorityclasses", "All of a kind"},
-};
-
 }  // namespace
 
-const Command kTenantGet{.name = "get",
-                         .summary = "Print documents",
-                         .operands = "KIND [NAME...]",
-                         .description =
-                             "Kinds are tenant, cohort, tier, priorityclass, flavor, "
-                             "nodepool and topology.",
-                         .options = kGetOptions,
-                         .examples = kGetExamples,
-                         .run = run_get};
-constexpr Example kTenantExportExamples[] = {
-    {"gtenant export > tenants.yaml", "Everything in one file, as apply reads it"}};
-const Command kTenantExport{.name = "export",
-                            .summary = "Print all documents, as apply reads them",
-                            .options = kExportOptions,
-                            .examples = kTenantExportExamples,
-                            .run = run_export};
-constexpr Example kTenantHistoryExamples[] = {
-    {"gtenant history --limit 10", "The last ten changes"},
-    {"gtenant history tenant fraud", "Those of one tenant"}};
-const Command kTenantHistory{.name = "history",
-                             .summary = "Who changed what, when, and why",
-                             .operands = "[KIND [NAME]]",
-                             .options = kHistoryOptions,
-                             .examples = kTenantHistoryExamples,
-                             .run = run_history};
+const Command kTenantGet{{"get", "Print documents", "KIND [NAME...]"},
+                         {.description = "Kinds are tenant, cohort, tier, priorityclass, flavor, "
+                                         "nodepool and topology.",
+                          .options = kGetOptions,
+                          .examples = {{"gtenant get tenant fraud", "One document, as YAML"},
+                                       {"gtenant get priorityclasses", "All of a kind"}},
+                          .run = run_get}};
+const Command kTenantExport{
+    {"export", "Print all documents, as apply reads them"},
+    {.options = kExportOptions,
+     .examples = {{"gtenant export > tenants.yaml", "Everything in one file, as apply reads it"}},
+     .run = run_export}};
+const Command kTenantHistory{{"history", "Who changed what, when, and why", "[KIND [NAME]]"},
+                             {.options = kHistoryOptions,
+                              .examples = {{"gtenant history --limit 10", "The last ten changes"},
+                                           {"gtenant history tenant fraud", "Those of one tenant"}},
+                              .run = run_history}};
 
 }  // namespace gantry::cli::gtenant_show

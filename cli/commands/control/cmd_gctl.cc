@@ -169,116 +169,81 @@ Result<int> run_key(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kCheckpointedExamples[] = {
-    {"gctl checkpointed 12", "Job 12 has saved its work now"},
-    {"gctl checkpointed", "Inside a job: this job has"}};
 const Command kCheckpointed{
-    .name = "checkpointed",
-    .summary = "Say that running jobs have saved their work up to now",
-    .operands = "[JOB...]",
-    .description =
-        "When jobs have to leave for others, those that lose the least work go first; "
-        "what was done before the newest checkpoint is not lost. Inside a job it is "
-        "said of the job itself. A job that writes a file need not say it: see "
-        "--checkpoint-file of gbatch.",
-    .examples = kCheckpointedExamples,
-    .run = run_checkpointed};
-constexpr Example kHoldExamples[] = {{"gctl hold 12", "Job 12 waits until it is released"},
-                                     {"gctl hold 15_[4-9]", "So do some tasks of an array"}};
-const Command kHold{.name = "hold",
-                    .summary = "Keep jobs in the queue",
-                    .operands = "JOB...",
-                    .examples = kHoldExamples,
-                    .run = run_change<proto::HoldJobs>};
-constexpr Example kReleaseExamples[] = {{"gctl release 12", "Job 12 may start again"}};
-const Command kRelease{.name = "release",
-                       .summary = "Let held jobs go",
-                       .operands = "JOB...",
-                       .examples = kReleaseExamples,
-                       .run = run_change<proto::ReleaseJobs>};
-constexpr Example kSuspendExamples[] = {
-    {"gctl suspend 12", "Job 12 stands still, and keeps its cores and memory"}};
+    {"checkpointed", "Say that running jobs have saved their work up to now", "[JOB...]"},
+    {.description = "When jobs have to leave for others, those that lose the least work go first; "
+                    "what was done before the newest checkpoint is not lost. Inside a job it is "
+                    "said of the job itself. A job that writes a file need not say it: see "
+                    "--checkpoint-file of gbatch.",
+     .examples = {{"gctl checkpointed 12", "Job 12 has saved its work now"},
+                  {"gctl checkpointed", "Inside a job: this job has"}},
+     .run = run_checkpointed}};
+const Command kHold{{"hold", "Keep jobs in the queue", "JOB..."},
+                    {.examples = {{"gctl hold 12", "Job 12 waits until it is released"},
+                                  {"gctl hold 15_[4-9]", "So do some tasks of an array"}},
+                     .run = run_change<proto::HoldJobs>}};
+const Command kRelease{{"release", "Let held jobs go", "JOB..."},
+                       {.examples = {{"gctl release 12", "Job 12 may start again"}},
+                        .run = run_change<proto::ReleaseJobs>}};
 const Command kSuspend{
-    .name = "suspend",
-    .summary = "Stop running jobs where they are (operators)",
-    .operands = "JOB...",
-    .description =
-        "They keep all that they hold. Time limit, cost and fair share stand still until "
-        "they are let go on with `gctl unsuspend`.",
-    .examples = kSuspendExamples,
-    .run = run_change<proto::SuspendJobs>};
-constexpr Example kUnsuspendExamples[] = {{"gctl unsuspend 12", "Job 12 goes on"}};
-const Command kUnsuspend{.name = "unsuspend",
-                         .summary = "Let suspended jobs go on (operators)",
-                         .operands = "JOB...",
-                         .examples = kUnsuspendExamples,
-                         .run = run_change<proto::ResumeJobs>};
-constexpr Example kRequeueExamples[] = {
-    {"gctl requeue 12", "Job 12 ends and waits again, as after a preemption"},
-    {"gctl requeue --hold 12", "It waits until it is released"}};
-const Command kRequeue{.name = "requeue",
-                       .summary = "End running jobs and put them back into the queue",
-                       .operands = "JOB...",
-                       .options = kRequeueOptions,
-                       .examples = kRequeueExamples,
-                       .run = run_change<proto::RequeueJobs>};
-constexpr Example kPingExamples[] = {
-    {"gctl ping", "Is there an answer, and since when is the controller up"}};
-const Command kPing{.name = "ping",
-                    .summary = "Ask whether the controller is well",
-                    .examples = kPingExamples,
-                    .run = run_ping};
-constexpr Example kReconfigureExamples[] = {
-    {"gctl reconfigure", "Take over what was changed in gantry.yaml"}};
+    {"suspend", "Stop running jobs where they are (operators)", "JOB..."},
+    {.description =
+         "They keep all that they hold. Time limit, cost and fair share stand still until "
+         "they are let go on with `gctl unsuspend`.",
+     .examples = {{"gctl suspend 12", "Job 12 stands still, and keeps its cores and memory"}},
+     .run = run_change<proto::SuspendJobs>}};
+const Command kUnsuspend{
+    {"unsuspend", "Let suspended jobs go on (operators)", "JOB..."},
+    {.examples = {{"gctl unsuspend 12", "Job 12 goes on"}}, .run = run_change<proto::ResumeJobs>}};
+const Command kRequeue{
+    {"requeue", "End running jobs and put them back into the queue", "JOB..."},
+    {.options = kRequeueOptions,
+     .examples = {{"gctl requeue 12", "Job 12 ends and waits again, as after a preemption"},
+                  {"gctl requeue --hold 12", "It waits until it is released"}},
+     .run = run_change<proto::RequeueJobs>}};
+const Command kPing{
+    {"ping", "Ask whether the controller is well"},
+    {.examples = {{"gctl ping", "Is there an answer, and since when is the controller up"}},
+     .run = run_ping}};
 const Command kReconfigure{
-    .name = "reconfigure",
-    .summary = "Have the controller and the nodes read gantry.yaml again (administrators)",
-    .description =
-        "The controller starts anew in its own process, as the nodes do; jobs go on. A file that "
-        "is not sound, or that it cannot start with, changes nothing and is complained about here. "
-        "cluster, controller.host, port, state_dir and secret_key_file take a restart. SIGHUP to "
-        "gantry-ctld does the same.",
-    .examples = kReconfigureExamples,
-    .run = run_reconfigure};
-constexpr Example kTokenExamples[] = {
-    {"export $(gctl token -t 8:00:00)", "Commands of this shell show the token for eight hours"},
-    {"curl -H \"Authorization: Bearer $(gctl token --audience score)\" http://gate:8080/ -H 'Host: "
-     "score.fraud'",
-     "A request to the service score"},
-};
+    {"reconfigure", "Have the controller and the nodes read gantry.yaml again (administrators)"},
+    {.description =
+         "The controller starts anew in its own process, as the nodes do; jobs go on. A file that "
+         "is not sound, or that it cannot start with, changes nothing and is complained about "
+         "here. "
+         "cluster, controller.host, port, state_dir and secret_key_file take a restart. SIGHUP to "
+         "gantry-ctld does the same.",
+     .examples = {{"gctl reconfigure", "Take over what was changed in gantry.yaml"}},
+     .run = run_reconfigure}};
 const Command kToken{
-    .name = "token",
-    .summary = "Make a token that speaks for a user",
-    .description =
-        "For programs that have neither munge nor a key: with GANTRY_TOKEN (or SLURM_JWT) set, "
-        "commands show it instead. Whoever has it is the user until it ends; it cannot be taken "
-        "back. How long it may last is controller.max_token_lifetime's to say. With --audience it "
-        "makes an identity token that gates of services take (controller.identity_lifetime).",
-    .options = kTokenOptions,
-    .examples = kTokenExamples,
-    .run = run_token};
-constexpr Example kKeyAddExamples[] = {
-    {"gctl key add alice \"$(cat alice.pub)\"", "The key that `gantry keygen` printed for alice"}};
-const Command kKeyAdd{.name = "add",
-                      .summary = "Let a key speak for a user",
-                      .operands = "USER KEY",
-                      .examples = kKeyAddExamples,
-                      .run = run_key<false>};
-constexpr Example kKeyRemoveExamples[] = {{"gctl key remove alice \"$(cat alice.pub)\"",
-                                           "Commands that show this key are refused from now on"}};
-const Command kKeyRemove{.name = "remove",
-                         .summary = "Forget a key",
-                         .operands = "USER KEY",
-                         .examples = kKeyRemoveExamples,
-                         .run = run_key<true>};
+    {"token", "Make a token that speaks for a user"},
+    {.description =
+         "For programs that have neither munge nor a key: with GANTRY_TOKEN (or SLURM_JWT) set, "
+         "commands show it instead. Whoever has it is the user until it ends; it cannot be taken "
+         "back. How long it may last is controller.max_token_lifetime's to say. With --audience it "
+         "makes an identity token that gates of services take (controller.identity_lifetime).",
+     .options = kTokenOptions,
+     .examples =
+         {{"export $(gctl token -t 8:00:00)",
+           "Commands of this shell show the token for eight hours"},
+          {"curl -H \"Authorization: Bearer $(gctl token --audience score)\" http://gate:8080/ "
+           "-H 'Host: "
+           "score.fraud'",
+           "A request to the service score"}},
+     .run = run_token}};
+const Command kKeyAdd{{"add", "Let a key speak for a user", "USER KEY"},
+                      {.examples = {{"gctl key add alice \"$(cat alice.pub)\"",
+                                     "The key that `gantry keygen` printed for alice"}},
+                       .run = run_key<false>}};
+const Command kKeyRemove{{"remove", "Forget a key", "USER KEY"},
+                         {.examples = {{"gctl key remove alice \"$(cat alice.pub)\"",
+                                        "Commands that show this key are refused from now on"}},
+                          .run = run_key<true>}};
 constexpr const Command* kKeySub[] = {&kKeyAdd, &kKeyRemove};
-constexpr Example kKeyExamples[] = {
-    {"gctl key add alice \"$(cat alice.pub)\"", "Let this key speak for alice"}};
-const Command kKey{.name = "key",
-                   .summary = "Add and remove keys of users",
-                   .examples = kKeyExamples,
-                   .run = nullptr,
-                   .sub = kKeySub};
+const Command kKey{
+    {"key", "Add and remove keys of users"},
+    {.examples = {{"gctl key add alice \"$(cat alice.pub)\"", "Let this key speak for alice"}},
+     .sub = kKeySub}};
 
 constexpr const Command* kSub[] = {&gctl_show::kGctlShow,
                                    &gctl_why::kGctlWhy,
@@ -312,26 +277,19 @@ constexpr const Command* kSub[] = {&gctl_show::kGctlShow,
                                    &gctl_who_can::kGctlWhoCan,
                                    &gctl_service::kGctlService};
 
-constexpr Example kExamples[] = {
-    {"gctl show job 12", "Everything about a job"},
-    {"gctl why 12", "Why it does not run"},
-    {"gctl logs -f 12", "Its output, as it grows"},
-    {"gctl drain 'n[03-04]' --reason 'new memory'", "Take nodes out of service gently"},
-    {"gctl reservations", "Reservations and maintenance windows"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "done"}, {"1", "refused, unknown, or no answer"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kGctl;
-const Command kGctl{
-    .name = "gctl",
-    .summary = "Show and change jobs, nodes, partitions and reservations",
-    .examples = kExamples,
-    .exits = kExits,
-    .run = nullptr,
-    .sub = kSub,
-};
+const Command kGctl{{"gctl", "Show and change jobs, nodes, partitions and reservations"},
+                    {.examples = {{"gctl show job 12", "Everything about a job"},
+                                  {"gctl why 12", "Why it does not run"},
+                                  {"gctl logs -f 12", "Its output, as it grows"},
+                                  {"gctl drain 'n[03-04]' --reason 'new memory'",
+                                   "Take nodes out of service gently"},
+                                  {"gctl reservations", "Reservations and maintenance windows"}},
+                     .exits = {{"0", "done"},
+                               {"1", "refused, unknown, or no answer"},
+                               {"2", "the command line is wrong"}},
+                     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl

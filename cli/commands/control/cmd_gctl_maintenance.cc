@@ -266,40 +266,35 @@ Result<int> run_start(const Invocation& in) {
   return *good ? 0 : 1;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
-     "All nodes of a pool, a tenth of them at a time"},
-    {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
-     "One after the other, without waiting for jobs"},
-};
-constexpr ExitDoc kExits[] = {{"0", "all nodes are done"},
-                              {"1", "it has stopped: a command failed, or a batch stayed in use"},
-                              {"2", "the command line is wrong"}};
-
 const Command kStart{
-    .name = "start",
-    .summary = "Work on nodes a batch at a time, while the others run jobs",
-    .operands = "[NODES]",
-    .description =
-        "Each batch is drained; when nothing runs there any more, the commands are run "
-        "on this machine, for all its nodes at once, with the node's name in "
-        "GANTRY_NODE. What went well is put back into service before the next batch; "
-        "what did not stays drained, and it stops. Nodes that are out of service "
-        "already are left alone.\n\n"
-        "It runs until all is done: ended before that it leaves its batch drained, with the "
-        "reason (`ginfo -R`), and begins with the others when it is started again.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run_start};
+    {"start", "Work on nodes a batch at a time, while the others run jobs", "[NODES]"},
+    {.description =
+         "Each batch is drained; when nothing runs there any more, the commands are run "
+         "on this machine, for all its nodes at once, with the node's name in "
+         "GANTRY_NODE. What went well is put back into service before the next batch; "
+         "what did not stays drained, and it stops. Nodes that are out of service "
+         "already are left alone.\n\n"
+         "It runs until all is done: ended before that it leaves its batch drained, with the "
+         "reason (`ginfo -R`), and begins with the others when it is started again.",
+     .options = kOptions,
+     .examples = {{"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
+                   "All nodes of a pool, a tenth of them at a time"},
+                  {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
+                   "One after the other, without waiting for jobs"}},
+     .exits = {{"0", "all nodes are done"},
+               {"1", "it has stopped: a command failed, or a batch stayed in use"},
+               {"2", "the command line is wrong"}},
+     .run = run_start}};
 constexpr const Command* kSub[] = {&kStart};
 
 }  // namespace
 
-const Command kGctlMaintenance{.name = "maintenance",
-                               .summary = "Work on nodes a batch at a time",
-                               .examples = kExamples,
-                               .run = nullptr,
-                               .sub = kSub};
+const Command kGctlMaintenance{
+    {"maintenance", "Work on nodes a batch at a time"},
+    {.examples = {{"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
+                   "All nodes of a pool, a tenth of them at a time"},
+                  {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
+                   "One after the other, without waiting for jobs"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_maintenance

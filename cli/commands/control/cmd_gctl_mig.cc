@@ -119,27 +119,26 @@ Result<int> run(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl mig", "What is worth switching now"},
-    {"gctl drain gpu01 --gpu 3 -r 'MIG mode'", "First: nothing new starts on the GPU"},
-    {"gctl resume gpu01 --gpu 3", "Last: it takes jobs again, in its new mode"},
-};
-
 }  // namespace
 
 const Command kGctlMig{
-    .name = "mig",
-    .summary = "Where MIG mode would have to be switched for jobs that wait (operators)",
-    .description =
-        "Lists idle GPUs that would serve waiting jobs if their MIG mode were the other one. It is "
-        "a proposal: Gantry makes and destroys slices, and never switches the mode, which needs an "
-        "idle GPU and on some models a reset.\n\n"
-        "To do it: drain the GPU (`gctl drain NODE --gpu N -r TEXT`), run the command on its node, "
-        "with a reset where the driver asks for one (`nvidia-smi -i GPU --gpu-reset`), start the "
-        "node's gantry-noded again (its jobs run on), and resume the GPU (`gctl resume NODE --gpu "
-        "N`). The driver refuses while monitoring or another client has the GPU open.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"mig", "Where MIG mode would have to be switched for jobs that wait (operators)"},
+    {.description =
+         "Lists idle GPUs that would serve waiting jobs if their MIG mode were the other one. It "
+         "is "
+         "a proposal: Gantry makes and destroys slices, and never switches the mode, which needs "
+         "an "
+         "idle GPU and on some models a reset.\n\n"
+         "To do it: drain the GPU (`gctl drain NODE --gpu N -r TEXT`), run the command on its "
+         "node, "
+         "with a reset where the driver asks for one (`nvidia-smi -i GPU --gpu-reset`), start the "
+         "node's gantry-noded again (its jobs run on), and resume the GPU (`gctl resume NODE --gpu "
+         "N`). The driver refuses while monitoring or another client has the GPU open.",
+     .options = kOptions,
+     .examples = {{"gctl mig", "What is worth switching now"},
+                  {"gctl drain gpu01 --gpu 3 -r 'MIG mode'",
+                   "First: nothing new starts on the GPU"},
+                  {"gctl resume gpu01 --gpu 3", "Last: it takes jobs again, in its new mode"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_mig

@@ -130,17 +130,6 @@ constexpr Option kReserveOptions[] = {
     takes("users", 'u', "USER,...", "Who may use it", call<add_users>),
 };
 
-constexpr Example kReserveExamples[] = {
-    {"gctl reserve course --count 4 --start 2026-02-02T09:00 --duration 8:00:00 --users eva,ben",
-     "Four nodes for a course"},
-    {"gctl reserve --maintenance --nodes 'n[01-16]' --start tomorrow --duration 2:00:00 --comment "
-     "'new firmware'",
-     "Nothing runs there in those two hours"},
-    {"gctl reserve demo --count 2 --start 14:00 --duration 1:00:00 --repeat weekdays --users eva",
-     "Two nodes, from Monday to Friday"},
-    {"gbatch --reservation course -t 1:00:00 lesson1.sh", "A job in it"},
-};
-
 Result<int> run_reserve(const Invocation& in) {
   Reserve r;
   r.now = system_now();
@@ -306,40 +295,43 @@ Result<int> run_unreserve(const Invocation& in) {
 }  // namespace
 
 const Command kGctlReserve{
-    .name = "reserve",
-    .summary = "Set nodes aside for a time, for some, or for maintenance",
-    .operands = "[NAME]",
-    .description =
-        "Other jobs start there only if they end before, by their time limits. Jobs use it with "
-        "--reservation NAME and a time limit that fits into it. With --maintenance nobody does. "
-        "It is refused when jobs may still run there at its start, or when another reservation "
-        "has one of the nodes; a maintenance window may overlap others. It ends by itself; jobs "
-        "that still wait for it then wait until they name another (gctl update job JOB "
-        "reservation=NAME) or none (reservation=). With --repeat the next one follows when one has "
-        "ended, and jobs that wait for it are kept until then.\n\n"
-        "For operators and administrators.",
-    .options = kReserveOptions,
-    .examples = kReserveExamples,
-    .run = run_reserve};
-constexpr Example kGctlReservationsExamples[] = {
-    {"gctl reservations", "All of them, with nodes and times"}};
+    {"reserve", "Set nodes aside for a time, for some, or for maintenance", "[NAME]"},
+    {.description =
+         "Other jobs start there only if they end before, by their time limits. Jobs use it with "
+         "--reservation NAME and a time limit that fits into it. With --maintenance nobody does. "
+         "It is refused when jobs may still run there at its start, or when another reservation "
+         "has one of the nodes; a maintenance window may overlap others. It ends by itself; jobs "
+         "that still wait for it then wait until they name another (gctl update job JOB "
+         "reservation=NAME) or none (reservation=). With --repeat the next one follows when one "
+         "has "
+         "ended, and jobs that wait for it are kept until then.\n\n"
+         "For operators and administrators.",
+     .options = kReserveOptions,
+     .examples =
+         {{"gctl reserve course --count 4 --start 2026-02-02T09:00 --duration 8:00:00 --users "
+           "eva,ben",
+           "Four nodes for a course"},
+          {"gctl reserve --maintenance --nodes 'n[01-16]' --start tomorrow --duration 2:00:00 "
+           "--comment "
+           "'new firmware'",
+           "Nothing runs there in those two hours"},
+          {"gctl reserve demo --count 2 --start 14:00 --duration 1:00:00 --repeat weekdays "
+           "--users eva",
+           "Two nodes, from Monday to Friday"},
+          {"gbatch --reservation course -t 1:00:00 lesson1.sh", "A job in it"}},
+     .run = run_reserve}};
 const Command kGctlReservations{
-    .name = "reservations",
-    .summary = "List reservations and maintenance windows",
-    .operands = "[NAME...]",
-    .description =
-        "Fields of -o: %n name, %s state, %S start, %E end, %d duration, %D number and %N list of "
-        "nodes, %T tenants, %u users, %q queued and %r running jobs, %b who made it, %c comment, "
-        "%R when it comes again, %x which nodes are replaced, %P how long it may be idle.",
-    .options = kListOptions,
-    .examples = kGctlReservationsExamples,
-    .run = run_list};
-constexpr Example kGctlUnreserveExamples[] = {
-    {"gctl unreserve course", "Give the nodes of reservation course back"}};
-const Command kGctlUnreserve{.name = "unreserve",
-                             .summary = "Remove reservations before their end; jobs there go on",
-                             .operands = "NAME...",
-                             .examples = kGctlUnreserveExamples,
-                             .run = run_unreserve};
+    {"reservations", "List reservations and maintenance windows", "[NAME...]"},
+    {.description =
+         "Fields of -o: %n name, %s state, %S start, %E end, %d duration, %D number and %N list of "
+         "nodes, %T tenants, %u users, %q queued and %r running jobs, %b who made it, %c comment, "
+         "%R when it comes again, %x which nodes are replaced, %P how long it may be idle.",
+     .options = kListOptions,
+     .examples = {{"gctl reservations", "All of them, with nodes and times"}},
+     .run = run_list}};
+const Command kGctlUnreserve{
+    {"unreserve", "Remove reservations before their end; jobs there go on", "NAME..."},
+    {.examples = {{"gctl unreserve course", "Give the nodes of reservation course back"}},
+     .run = run_unreserve}};
 
 }  // namespace gantry::cli::gctl_reserve

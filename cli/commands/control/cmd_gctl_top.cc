@@ -200,25 +200,19 @@ Result<int> run(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl top", "Every GPU that a job has"},
-    {"gctl top --idle 30", "Those that have done nothing for half an hour"},
-    {"gctl top --cost", "Who burns how much money an hour"},
-};
-
 }  // namespace
 
 const Command kGctlTop{
-    .name = "top",
-    .summary = "What jobs do on their GPUs now",
-    .operands = "[NODE...]",
-    .description =
-        "Each GPU and slice as its node last saw it, every few seconds. IDLE is since it "
-        "was last seen busy, or since its job has it; * = no process is on it. Older "
-        "GPUs do not tell how busy a slice is, and a slice's power is its part of the "
-        "GPU's.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"top", "What jobs do on their GPUs now", "[NODE...]"},
+    {.description =
+         "Each GPU and slice as its node last saw it, every few seconds. IDLE is since it "
+         "was last seen busy, or since its job has it; * = no process is on it. Older "
+         "GPUs do not tell how busy a slice is, and a slice's power is its part of the "
+         "GPU's.",
+     .options = kOptions,
+     .examples = {{"gctl top", "Every GPU that a job has"},
+                  {"gctl top --idle 30", "Those that have done nothing for half an hour"},
+                  {"gctl top --cost", "Who burns how much money an hour"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_top

@@ -67,21 +67,17 @@ Result<int> run(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl who-can read-output fraud", "Who may read scripts and output of others in fraud"}};
-
 }  // namespace
 
 const Command kGctlWhoCan{
-    .name = "who-can",
-    .summary = "List who has a right in a tenant",
-    .operands = "RIGHT TENANT",
-    .description =
-        "Rights are see, submit, change-jobs, read-output, edit-projects, edit-roles, "
-        "edit-policies, edit-secrets and ask-increase. Everybody may do all of this to their own "
-        "jobs. What you may not see of the access report (`gtenant access`) is not here either.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"who-can", "List who has a right in a tenant", "RIGHT TENANT"},
+    {.description =
+         "Rights are see, submit, change-jobs, read-output, edit-projects, edit-roles, "
+         "edit-policies, edit-secrets and ask-increase. Everybody may do all of this to their own "
+         "jobs. What you may not see of the access report (`gtenant access`) is not here either.",
+     .options = kOptions,
+     .examples = {{"gctl who-can read-output fraud",
+                   "Who may read scripts and output of others in fraud"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_who_can

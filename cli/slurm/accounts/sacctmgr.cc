@@ -85,22 +85,6 @@ Result<int> run_sacctmgr(const Invocation& call) {
   return 1;
 }
 
-constexpr Example kSacctmgrExamples[] = {
-    {"sacctmgr -nP show users withassoc format=account,qos where user=$USER",
-     "Which accounts I may charge"},
-    {"sacctmgr list qos", "The priority classes"},
-    {"sacctmgr -i add account retraining parent=fraud fairshare=3", "A project of tenant fraud"},
-    {"sacctmgr -i add user ann account=retraining", "Let ann submit to fraud, with a share there"},
-    {"sacctmgr -i add qos high Priority=800 Preempt=normal,best-effort",
-     "A priority class that takes from lower ones"},
-    {"sacctmgr -i modify account fraud set QOS+=high", "Let its jobs say -q high"},
-    {"sacctmgr -i modify job job=12 set DerivedExitCode=256 Comment='diverged'",
-     "What the accounting says of a job that has ended"},
-    {"sacctmgr -i create cluster east MaxJobs=50", "Another cluster, with a limit of its users"},
-    {"sacctmgr -i add account risk cluster=east MaxTRES=cpu=8", "An account of that cluster"},
-};
-constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}};
-
 }  // namespace
 
 std::vector<CommandWord> sacctmgr_words() {
@@ -126,35 +110,50 @@ std::vector<CommandWord> sacctmgr_words() {
 
 extern const Command kSacctmgr;
 const Command kSacctmgr{
-    .name = "sacctmgr",
-    .summary = "List and change users, accounts and QOS; list associations",
-    .operands = "list|add|modify|delete|dump|load ...",
-    .description =
-        "Slurm's sacctmgr, over gtenant: tenants and their projects are accounts, who may submit "
-        "to a tenant has an association with each of its projects, priority classes are QOS. "
-        "Entities are users, accounts, associations, clusters, qos and tres, transactions (changes "
-        "of "
-        "the documents), events (nodes that are down or drained now) and reservations; conditions "
-        "are names, user=, account=, cluster=, withassoc and format=.\n\n"
-        "add, modify and delete change accounts, users and QOS: an account below root is a tenant, "
-        "one below a tenant its project, and a user may charge every project of a tenant that one "
-        "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode, "
-        "PreemptExemptTime, UsageFactor, the flags DenyOnLimit, OverPartQOS and NoDecay, and "
-        "limits "
-        "of use (GrpTRES, MaxJobsPerUser, MaxWall and their like), which accounts and users have "
-        "too; scontrol show assoc_mgr says what is used of them, and RawUsage=0 forgets it. QOS "
-        "and "
-        "DefaultQOS say which QOS jobs may name. add resource has licences that clusters share. "
-        "dump writes accounts and users to a file, load reads one of ours or of Slurm's and "
-        "names what has no counterpart. What else a tenant has is in documents: gtenant apply.\n\n"
-        "add cluster registers another cluster. Its accounts and users have all limits of Slurm's "
-        "associations; they are kept in its document, inherited and listed, and nothing of this "
-        "cluster goes by them. Without cluster= a command means all clusters that are known. "
-        "AdminLevel is the role operator or admin in the document of the user's tenant.",
-    .options = kSacctmgrOptions,
-    .examples = kSacctmgrExamples,
-    .exits = kSacctmgrExits,
-    .run = run_sacctmgr,
-};
+    {"sacctmgr", "List and change users, accounts and QOS; list associations",
+     "list|add|modify|delete|dump|load ..."},
+    {.description =
+         "Slurm's sacctmgr, over gtenant: tenants and their projects are accounts, who may submit "
+         "to a tenant has an association with each of its projects, priority classes are QOS. "
+         "Entities are users, accounts, associations, clusters, qos and tres, transactions "
+         "(changes "
+         "of "
+         "the documents), events (nodes that are down or drained now) and reservations; conditions "
+         "are names, user=, account=, cluster=, withassoc and format=.\n\n"
+         "add, modify and delete change accounts, users and QOS: an account below root is a "
+         "tenant, "
+         "one below a tenant its project, and a user may charge every project of a tenant that one "
+         "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode, "
+         "PreemptExemptTime, UsageFactor, the flags DenyOnLimit, OverPartQOS and NoDecay, and "
+         "limits "
+         "of use (GrpTRES, MaxJobsPerUser, MaxWall and their like), which accounts and users have "
+         "too; scontrol show assoc_mgr says what is used of them, and RawUsage=0 forgets it. QOS "
+         "and "
+         "DefaultQOS say which QOS jobs may name. add resource has licences that clusters share. "
+         "dump writes accounts and users to a file, load reads one of ours or of Slurm's and "
+         "names what has no counterpart. What else a tenant has is in documents: gtenant apply.\n\n"
+         "add cluster registers another cluster. Its accounts and users have all limits of Slurm's "
+         "associations; they are kept in its document, inherited and listed, and nothing of this "
+         "cluster goes by them. Without cluster= a command means all clusters that are known. "
+         "AdminLevel is the role operator or admin in the document of the user's tenant.",
+     .options = kSacctmgrOptions,
+     .examples = {{"sacctmgr -nP show users withassoc format=account,qos where user=$USER",
+                   "Which accounts I may charge"},
+                  {"sacctmgr list qos", "The priority classes"},
+                  {"sacctmgr -i add account retraining parent=fraud fairshare=3",
+                   "A project of tenant fraud"},
+                  {"sacctmgr -i add user ann account=retraining",
+                   "Let ann submit to fraud, with a share there"},
+                  {"sacctmgr -i add qos high Priority=800 Preempt=normal,best-effort",
+                   "A priority class that takes from lower ones"},
+                  {"sacctmgr -i modify account fraud set QOS+=high", "Let its jobs say -q high"},
+                  {"sacctmgr -i modify job job=12 set DerivedExitCode=256 Comment='diverged'",
+                   "What the accounting says of a job that has ended"},
+                  {"sacctmgr -i create cluster east MaxJobs=50",
+                   "Another cluster, with a limit of its users"},
+                  {"sacctmgr -i add account risk cluster=east MaxTRES=cpu=8",
+                   "An account of that cluster"}},
+     .exits = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}},
+     .run = run_sacctmgr}};
 
 }  // namespace gantry::cli::slurm

@@ -191,15 +191,6 @@ const std::string& description() {
   return text;
 }
 
-constexpr Example kScontrolExamples[] = {
-    {"scontrol show job 12", "Everything about a job"},
-    {"scontrol show hostnames 'n[01-03]'", "The names in a host list, one a line"},
-    {"scontrol update NodeName=n01 State=DRAIN Reason='new memory'", "Give a node no new jobs"},
-    {"scontrol create PartitionName=night Nodes=n[01-03] MaxTime=8:00:00", "A new partition"},
-    {"scontrol requeue $SLURM_JOB_ID", "In a job: start again from the queue"},
-};
-constexpr ExitDoc kScontrolExits[] = {{"0", "done"}, {"1", "refused, not found, or no answer"}};
-
 }  // namespace
 
 std::vector<CommandWord> scontrol_words() {
@@ -232,14 +223,17 @@ KeyValue key_value(const std::string& word) {
 
 extern const Command kScontrol;
 const Command kScontrol{
-    .name = "scontrol",
-    .summary = "Show and change jobs, nodes, partitions and reservations",
-    .operands = "VERB [ARGUMENT...]",
-    .description = description(),
-    .options = kScontrolOptions,
-    .examples = kScontrolExamples,
-    .exits = kScontrolExits,
-    .run = run_scontrol,
-};
+    {"scontrol", "Show and change jobs, nodes, partitions and reservations", "VERB [ARGUMENT...]"},
+    {.description = description(),
+     .options = kScontrolOptions,
+     .examples = {{"scontrol show job 12", "Everything about a job"},
+                  {"scontrol show hostnames 'n[01-03]'", "The names in a host list, one a line"},
+                  {"scontrol update NodeName=n01 State=DRAIN Reason='new memory'",
+                   "Give a node no new jobs"},
+                  {"scontrol create PartitionName=night Nodes=n[01-03] MaxTime=8:00:00",
+                   "A new partition"},
+                  {"scontrol requeue $SLURM_JOB_ID", "In a job: start again from the queue"}},
+     .exits = {{"0", "done"}, {"1", "refused, not found, or no answer"}},
+     .run = run_scontrol}};
 
 }  // namespace gantry::cli::slurm

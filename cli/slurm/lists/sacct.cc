@@ -125,29 +125,24 @@ Result<int> run_sacct(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kSacctExamples[] = {
-    {"sacct -X -P -n -o JobIDRaw,State -j 12,13", "States of two jobs, for scripts"},
-    {"sacct -S now-7days -s F,TO,OOM -X", "What went wrong in the last week"},
-    {"sacct -j 12 -o JobID,Elapsed,TotalCPU,MaxRSS%12", "What job 12 and its steps used"},
-};
-constexpr ExitDoc kSacctExits[] = {{"0", "fine, also when there is no such job"},
-                                   {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSacct;
 const Command kSacct{
-    .name = "sacct",
-    .summary = "Show accounting of jobs and steps",
-    .description =
-        "Slurm's sacct, over gacct. Jobs have lines of their own, and below them one for the batch "
-        "script, one for what was run from outside (extern), and one for each step. A value that "
-        "is longer than its column ends in +.",
-    .options = sacct_options(),
-    .examples = kSacctExamples,
-    .exits = kSacctExits,
-    .run = run_sacct,
-    .env_prefixes = kSacctPrefixes,
-};
+    {"sacct", "Show accounting of jobs and steps"},
+    {.description =
+         "Slurm's sacct, over gacct. Jobs have lines of their own, and below them one for the "
+         "batch "
+         "script, one for what was run from outside (extern), and one for each step. A value that "
+         "is longer than its column ends in +.",
+     .options = sacct_options(),
+     .examples = {{"sacct -X -P -n -o JobIDRaw,State -j 12,13", "States of two jobs, for scripts"},
+                  {"sacct -S now-7days -s F,TO,OOM -X", "What went wrong in the last week"},
+                  {"sacct -j 12 -o JobID,Elapsed,TotalCPU,MaxRSS%12",
+                   "What job 12 and its steps used"}},
+     .exits = {{"0", "fine, also when there is no such job"},
+               {"1", "no answer, or the command line is wrong"}},
+     .run = run_sacct,
+     .env_prefixes = kSacctPrefixes}};
 
 }  // namespace gantry::cli::slurm

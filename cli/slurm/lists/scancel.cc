@@ -387,34 +387,27 @@ Result<int> run_scancel(const Invocation& call) {
   return reply->refused.empty() ? status : 1;
 }
 
-constexpr Example kScancelExamples[] = {
-    {"scancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
-    {"scancel 12.3", "End step 3 of job 12, and nothing else"},
-    {"scancel --me -t PENDING", "All my jobs that have not started"},
-    {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
-};
-constexpr ExitDoc kScancelExits[] = {
-    {"0", "done; also when a job that is named by its id alone had ended or never existed"},
-    {"1",
-     "a job belongs to someone else; one that is named beside a signal or a condition neither "
-     "waits nor runs; the command line is wrong, or no answer"}};
-
 }  // namespace
 
 extern const Command kScancel;
 const Command kScancel{
-    .name = "scancel",
-    .summary = "Cancel jobs, or send them a signal",
-    .operands = "[JOB[.STEP]...]",
-    .description =
-        "Slurm's scancel, over gcancel. Ends the jobs that are named or that meet all the "
-        "conditions given: SIGTERM and SIGCONT to every process, and SIGKILL when the time that "
-        "the cluster allows is over. With --signal nothing is ended.",
-    .options = kScancelOptions,
-    .examples = kScancelExamples,
-    .exits = kScancelExits,
-    .run = run_scancel,
-    .env_prefixes = kScancelPrefixes,
-};
+    {"scancel", "Cancel jobs, or send them a signal", "[JOB[.STEP]...]"},
+    {.description =
+         "Slurm's scancel, over gcancel. Ends the jobs that are named or that meet all the "
+         "conditions given: SIGTERM and SIGCONT to every process, and SIGKILL when the time that "
+         "the cluster allows is over. With --signal nothing is ended.",
+     .options = kScancelOptions,
+     .examples = {{"scancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
+                  {"scancel 12.3", "End step 3 of job 12, and nothing else"},
+                  {"scancel --me -t PENDING", "All my jobs that have not started"},
+                  {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"}},
+     .exits = {{"0",
+                "done; also when a job that is named by its id alone had ended or never existed"},
+               {"1",
+                "a job belongs to someone else; one that is named beside a signal or a condition "
+                "neither "
+                "waits nor runs; the command line is wrong, or no answer"}},
+     .run = run_scancel,
+     .env_prefixes = kScancelPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -92,22 +92,17 @@ Result<int> run_sdiag(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kSdiagExamples[] = {{"sdiag", "How busy the controller is"}};
-constexpr ExitDoc kSdiagExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSdiag;
 const Command kSdiag{
-    .name = "sdiag",
-    .summary = "Show counters of the controller",
-    .description =
-        "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. There are no threads and "
-        "agents to count, so those lines are 0; lines about what is not counted are left out.",
-    .options = kSdiagOptions,
-    .examples = kSdiagExamples,
-    .exits = kSdiagExits,
-    .run = run_sdiag,
-};
+    {"sdiag", "Show counters of the controller"},
+    {.description =
+         "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. There are no threads and "
+         "agents to count, so those lines are 0; lines about what is not counted are left out.",
+     .options = kSdiagOptions,
+     .examples = {{"sdiag", "How busy the controller is"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sdiag}};
 
 }  // namespace gantry::cli::slurm

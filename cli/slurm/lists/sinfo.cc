@@ -390,28 +390,22 @@ Result<int> run_sinfo(const Invocation& call) {
   }
 }
 
-constexpr Example kSinfoExamples[] = {
-    {"sinfo", "Partitions with their nodes, grouped by state"},
-    {"sinfo -N -o '%N %t %C %m %G'", "A line for each node: state, cores, memory, GPUs"},
-    {"sinfo -R", "Why nodes are down or drained"},
-};
-constexpr ExitDoc kSinfoExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSinfo;
 const Command kSinfo{
-    .name = "sinfo",
-    .summary = "Show partitions and nodes",
-    .description =
-        "Slurm's sinfo, over ginfo. Lists the partitions with their nodes, grouped by what the "
-        "fields show. A * behind a partition marks the default one; behind a state it means that "
-        "the node does not respond.",
-    .options = kSinfoOptions,
-    .examples = kSinfoExamples,
-    .exits = kSinfoExits,
-    .run = run_sinfo,
-    .env_prefixes = kSinfoPrefixes,
-};
+    {"sinfo", "Show partitions and nodes"},
+    {.description =
+         "Slurm's sinfo, over ginfo. Lists the partitions with their nodes, grouped by what the "
+         "fields show. A * behind a partition marks the default one; behind a state it means that "
+         "the node does not respond.",
+     .options = kSinfoOptions,
+     .examples = {{"sinfo", "Partitions with their nodes, grouped by state"},
+                  {"sinfo -N -o '%N %t %C %m %G'",
+                   "A line for each node: state, cores, memory, GPUs"},
+                  {"sinfo -R", "Why nodes are down or drained"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sinfo,
+     .env_prefixes = kSinfoPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -236,26 +236,19 @@ Result<int> run_sprio(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kSprioExamples[] = {
-    {"sprio", "Pending jobs, the next one first"},
-    {"sprio -n -j 12,13", "What two jobs have of each factor"},
-};
-constexpr ExitDoc kSprioExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSprio;
 const Command kSprio{
-    .name = "sprio",
-    .summary = "Show what the priority of pending jobs is made of",
-    .description =
-        "Slurm's sprio, over gprio. The factors have points where gantry.yaml sets weights for "
-        "them; gprio shows the other things that order jobs: quota, tenants and classes.",
-    .options = kSprioOptions,
-    .examples = kSprioExamples,
-    .exits = kSprioExits,
-    .run = run_sprio,
-    .env_prefixes = kSprioPrefixes,
-};
+    {"sprio", "Show what the priority of pending jobs is made of"},
+    {.description =
+         "Slurm's sprio, over gprio. The factors have points where gantry.yaml sets weights for "
+         "them; gprio shows the other things that order jobs: quota, tenants and classes.",
+     .options = kSprioOptions,
+     .examples = {{"sprio", "Pending jobs, the next one first"},
+                  {"sprio -n -j 12,13", "What two jobs have of each factor"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sprio,
+     .env_prefixes = kSprioPrefixes}};
 
 }  // namespace gantry::cli::slurm

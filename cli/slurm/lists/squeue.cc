@@ -338,31 +338,25 @@ Result<int> run_squeue(const Invocation& call) {
   }
 }
 
-constexpr Example kSqueueExamples[] = {
-    {"squeue --me", "My jobs that wait or run"},
-    {"squeue -h -j 12 -t all -o '%T %B'", "State and first node of job 12, for scripts"},
-    {"squeue -O jobid:10,state:12,reasonlist:40", "Fields by name"},
-};
-constexpr ExitDoc kSqueueExits[] = {{"0", "fine, also when no job is listed"},
-                                    {"1",
-                                     "the one job asked for does not exist, no answer, or the "
-                                     "command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSqueue;
 const Command kSqueue{
-    .name = "squeue",
-    .summary = "Show the job queue",
-    .description =
-        "Slurm's squeue, over gqueue: the same formats, fields, filters and texts. Jobs that have "
-        "ended stay listed for the time that the controller keeps them, with -t all; sacct knows "
-        "them for ever.",
-    .options = kSqueueOptions,
-    .examples = kSqueueExamples,
-    .exits = kSqueueExits,
-    .run = run_squeue,
-    .env_prefixes = kSqueuePrefixes,
-};
+    {"squeue", "Show the job queue"},
+    {.description =
+         "Slurm's squeue, over gqueue: the same formats, fields, filters and texts. Jobs that have "
+         "ended stay listed for the time that the controller keeps them, with -t all; sacct knows "
+         "them for ever.",
+     .options = kSqueueOptions,
+     .examples = {{"squeue --me", "My jobs that wait or run"},
+                  {"squeue -h -j 12 -t all -o '%T %B'",
+                   "State and first node of job 12, for scripts"},
+                  {"squeue -O jobid:10,state:12,reasonlist:40", "Fields by name"}},
+     .exits = {{"0", "fine, also when no job is listed"},
+               {"1",
+                "the one job asked for does not exist, no answer, or the "
+                "command line is wrong"}},
+     .run = run_squeue,
+     .env_prefixes = kSqueuePrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -284,15 +284,6 @@ Result<int> run_sreport(const Invocation& call) {
   return run_report(c, *report, span);
 }
 
-constexpr Example kSreportExamples[] = {
-    {"sreport cluster AccountUtilizationByUser start=2026-01-01 end=now",
-     "Core minutes by account"},
-    {"sreport -nP -t hours user TopUsage topcount=5 start=now-30days end=now format=Login,Used",
-     "Who used most"},
-};
-constexpr ExitDoc kSreportExits[] = {{"0", "fine"},
-                                     {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 std::vector<CommandWord> sreport_words() {
@@ -304,18 +295,20 @@ std::vector<CommandWord> sreport_words() {
 
 extern const Command kSreport;
 const Command kSreport{
-    .name = "sreport",
-    .summary = "Report what accounts and users have used",
-    .operands = "TYPE REPORT [CONDITION...]",
-    .description =
-        "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount, job "
-        "SizesByAccount and user TopUsage, in time of cores, with start=, end=, users=, accounts=, "
-        "topcount= and "
-        "format=. Without a time it is about yesterday. greport has costs, GPUs and months.",
-    .options = kSreportOptions,
-    .examples = kSreportExamples,
-    .exits = kSreportExits,
-    .run = run_sreport,
-};
+    {"sreport", "Report what accounts and users have used", "TYPE REPORT [CONDITION...]"},
+    {.description =
+         "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount, job "
+         "SizesByAccount and user TopUsage, in time of cores, with start=, end=, users=, "
+         "accounts=, "
+         "topcount= and "
+         "format=. Without a time it is about yesterday. greport has costs, GPUs and months.",
+     .options = kSreportOptions,
+     .examples = {{"sreport cluster AccountUtilizationByUser start=2026-01-01 end=now",
+                   "Core minutes by account"},
+                  {"sreport -nP -t hours user TopUsage topcount=5 start=now-30days end=now "
+                   "format=Login,Used",
+                   "Who used most"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sreport}};
 
 }  // namespace gantry::cli::slurm

@@ -214,27 +214,19 @@ Result<int> run_sshare(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kSshareExamples[] = {
-    {"sshare", "My place in the tree of accounts"},
-    {"sshare -a -l", "Everybody's, with more columns"},
-    {"sshare -n -P -o account,fairshare", "For scripts"},
-};
-constexpr ExitDoc kSshareExits[] = {{"0", "fine"},
-                                    {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSshare;
 const Command kSshare{
-    .name = "sshare",
-    .summary = "Show shares, usage and fair share of accounts and users",
-    .description =
-        "Slurm's sshare, over gshare. Tenants are accounts below root, their projects accounts "
-        "below them. FairShare is Fair Tree's: 1 is served first.",
-    .options = kSshareOptions,
-    .examples = kSshareExamples,
-    .exits = kSshareExits,
-    .run = run_sshare,
-};
+    {"sshare", "Show shares, usage and fair share of accounts and users"},
+    {.description =
+         "Slurm's sshare, over gshare. Tenants are accounts below root, their projects accounts "
+         "below them. FairShare is Fair Tree's: 1 is served first.",
+     .options = kSshareOptions,
+     .examples = {{"sshare", "My place in the tree of accounts"},
+                  {"sshare -a -l", "Everybody's, with more columns"},
+                  {"sshare -n -P -o account,fairshare", "For scripts"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sshare}};
 
 }  // namespace gantry::cli::slurm

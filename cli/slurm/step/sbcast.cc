@@ -227,30 +227,22 @@ Result<int> run_sbcast(const Invocation& call) {
   return good ? 0 : 1;
 }
 
-constexpr Example kSbcastExamples[] = {
-    {"sbcast model.bin /tmp/model.bin", "In a job: into the private /tmp of each of its nodes"},
-    {"sbcast -f -j 12 conf.yaml /tmp/", "Into a running job's, from outside"},
-};
-constexpr ExitDoc kSbcastExits[] = {{"0", "every node has it"},
-                                    {"1", "some node has not, which was said"}};
-
 }  // namespace
 
 extern const Command kSbcast;
 const Command kSbcast{
-    .name = "sbcast",
-    .summary = "Copy a file to the nodes of a job",
-    .operands = "SOURCE DESTINATION",
-    .description =
-        "Slurm's sbcast. A step on each node of the job writes the file, in the job's container, "
-        "so "
-        "that /tmp is the job's own. A copy is there as a whole or not at all; one that exists is "
-        "replaced with --force only.",
-    .options = kSbcastOptions,
-    .examples = kSbcastExamples,
-    .exits = kSbcastExits,
-    .run = run_sbcast,
-    .env_prefixes = kSbcastPrefixes,
-};
+    {"sbcast", "Copy a file to the nodes of a job", "SOURCE DESTINATION"},
+    {.description =
+         "Slurm's sbcast. A step on each node of the job writes the file, in the job's container, "
+         "so "
+         "that /tmp is the job's own. A copy is there as a whole or not at all; one that exists is "
+         "replaced with --force only.",
+     .options = kSbcastOptions,
+     .examples = {{"sbcast model.bin /tmp/model.bin",
+                   "In a job: into the private /tmp of each of its nodes"},
+                  {"sbcast -f -j 12 conf.yaml /tmp/", "Into a running job's, from outside"}},
+     .exits = {{"0", "every node has it"}, {"1", "some node has not, which was said"}},
+     .run = run_sbcast,
+     .env_prefixes = kSbcastPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -452,45 +452,40 @@ Result<int> run_srun(const Invocation& call) {
   return done ? *done : step_error(call, *surrounding_job(r), done.error());
 }
 
-constexpr Example kSrunExamples[] = {
-    {"srun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
-    {"srun --ntasks-per-node=1 -c 4 python3 train.py", "One task with four cores on each node"},
-    {"srun --het-group=0 ./front : --het-group=1 -n 8 ./back",
-     "In a heterogeneous job: another program in each component, as one step"},
-    {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
-     "Outside of a job: ask for an allocation, run, give it back"},
-};
-constexpr ExitDoc kSrunExits[] = {
-    {"0", "every task ended with 0"},
-    {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
-    {"1", "the step could not be started"},
-    {"255", "the command line or a variable cannot be parsed"},
-};
-
 }  // namespace
 
 extern const Command kSrun;
 const Command kSrun{
-    .name = "srun",
-    .summary = "Run tasks over the nodes of a job",
-    .operands = "COMMAND [ARGUMENT...] [: [OPTION...] COMMAND [ARGUMENT...]]...",
-    .description =
-        "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
-        "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
-        "job an allocation is asked for first and given back at the end. Output of all tasks "
-        "appears here as it comes; standard input and signals go to all tasks.\n\n"
-        "Inside a job --mem, --time, --gres, --exclude and the like are those of the step, out of "
-        "what the job has. Options that choose an allocation, as --partition, --account, --qos and "
-        "--constraint, mean nothing there.\n\n"
-        "In a heterogeneous job tasks are started in its first component, or in those that "
-        "--het-group names, as one step with ranks that go through all of them. Commands with a : "
-        "between them are for one component each; outside of a job they ask for such a job.",
-    .options = kSrunAll,
-    .examples = kSrunExamples,
-    .exits = kSrunExits,
-    .run = run_srun,
-    .stop_at_operand = true,
-    .env_prefixes = kSrunPrefixes,
-};
+    {"srun", "Run tasks over the nodes of a job",
+     "COMMAND [ARGUMENT...] [: [OPTION...] COMMAND [ARGUMENT...]]..."},
+    {.description =
+         "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
+         "many tasks as asked for, else as the job has, in block order over its nodes. Outside of "
+         "a "
+         "job an allocation is asked for first and given back at the end. Output of all tasks "
+         "appears here as it comes; standard input and signals go to all tasks.\n\n"
+         "Inside a job --mem, --time, --gres, --exclude and the like are those of the step, out of "
+         "what the job has. Options that choose an allocation, as --partition, --account, --qos "
+         "and "
+         "--constraint, mean nothing there.\n\n"
+         "In a heterogeneous job tasks are started in its first component, or in those that "
+         "--het-group names, as one step with ranks that go through all of them. Commands with a : "
+         "between them are for one component each; outside of a job they ask for such a job.",
+     .options = kSrunAll,
+     .examples = {{"srun -n 8 -l hostname",
+                   "In a job: eight tasks over its nodes, lines with the task's number"},
+                  {"srun --ntasks-per-node=1 -c 4 python3 train.py",
+                   "One task with four cores on each node"},
+                  {"srun --het-group=0 ./front : --het-group=1 -n 8 ./back",
+                   "In a heterogeneous job: another program in each component, as one step"},
+                  {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+                   "Outside of a job: ask for an allocation, run, give it back"}},
+     .exits = {{"0", "every task ended with 0"},
+               {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
+               {"1", "the step could not be started"},
+               {"255", "the command line or a variable cannot be parsed"}},
+     .run = run_srun,
+     .stop_at_operand = true,
+     .env_prefixes = kSrunPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -141,25 +141,19 @@ Result<int> run_sstat(const Invocation& call) {
   return status;
 }
 
-constexpr Example kSstatExamples[] = {
-    {"sstat -j 12.batch -o JobID,MaxRSS,AveCPU", "What the script of job 12 uses so far"}};
-constexpr ExitDoc kSstatExits[] = {{"0", "fine, also when nothing runs"},
-                                   {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSstat;
 const Command kSstat{
-    .name = "sstat",
-    .summary = "Show what running steps use",
-    .operands = "[JOB[.STEP]...]",
-    .description =
-        "Slurm's sstat. The figures are those of the steps that run now, as their nodes have "
-        "reported them last.",
-    .options = kSstatOptions,
-    .examples = kSstatExamples,
-    .exits = kSstatExits,
-    .run = run_sstat,
-};
+    {"sstat", "Show what running steps use", "[JOB[.STEP]...]"},
+    {.description =
+         "Slurm's sstat. The figures are those of the steps that run now, as their nodes have "
+         "reported them last.",
+     .options = kSstatOptions,
+     .examples = {{"sstat -j 12.batch -o JobID,MaxRSS,AveCPU",
+                   "What the script of job 12 uses so far"}},
+     .exits = {{"0", "fine, also when nothing runs"},
+               {"1", "no answer, or the command line is wrong"}},
+     .run = run_sstat}};
 
 }  // namespace gantry::cli::slurm

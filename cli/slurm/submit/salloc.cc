@@ -154,35 +154,26 @@ Result<int> run_salloc(const Invocation& call) {
   return done;
 }
 
-constexpr Example kSallocExamples[] = {
-    {"salloc -N 2 -n 8 -t 1:00:00", "A shell with two nodes for an hour"},
-    {"salloc -n 4 srun -l hostname", "A command instead of a shell"},
-};
-constexpr ExitDoc kSallocExits[] = {
-    {"N", "the exit code of the command or shell; 128 + the signal that ended it"},
-    {"1", "the allocation was refused, or given up while waiting"},
-    {"255", "the command line or a variable cannot be parsed"},
-};
-
 }  // namespace
 
 extern const Command kSalloc;
 const Command kSalloc{
-    .name = "salloc",
-    .summary = "Get an allocation and run a command or a shell in it",
-    .operands = "[: OPTION...]... [COMMAND [ARGUMENT...]]",
-    .description =
-        "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
-        "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
-        "The nodes are given back when it ends.\n\n"
-        "salloc OPTIONS : OPTIONS asks for a heterogeneous job: components with options of their "
-        "own, which start together on nodes of their own.",
-    .options = kSallocOptions,
-    .examples = kSallocExamples,
-    .exits = kSallocExits,
-    .run = run_salloc,
-    .stop_at_operand = true,
-    .env_prefixes = kSallocPrefixes,
-};
+    {"salloc", "Get an allocation and run a command or a shell in it",
+     "[: OPTION...]... [COMMAND [ARGUMENT...]]"},
+    {.description =
+         "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
+         "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
+         "The nodes are given back when it ends.\n\n"
+         "salloc OPTIONS : OPTIONS asks for a heterogeneous job: components with options of their "
+         "own, which start together on nodes of their own.",
+     .options = kSallocOptions,
+     .examples = {{"salloc -N 2 -n 8 -t 1:00:00", "A shell with two nodes for an hour"},
+                  {"salloc -n 4 srun -l hostname", "A command instead of a shell"}},
+     .exits = {{"N", "the exit code of the command or shell; 128 + the signal that ended it"},
+               {"1", "the allocation was refused, or given up while waiting"},
+               {"255", "the command line or a variable cannot be parsed"}},
+     .run = run_salloc,
+     .stop_at_operand = true,
+     .env_prefixes = kSallocPrefixes}};
 
 }  // namespace gantry::cli::slurm
