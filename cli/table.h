@@ -22,16 +22,38 @@
 
 namespace gantry::cli {
 
+// A column of a table. Both families of commands have tables of these, with their own letters,
+// names and headers.
 template <class Row>
 struct Column {
-  char letter = 0;          // letter in %-formats; 0 = none
-  std::string_view name;    // name in field lists: "JobID"
-  std::string_view header;  // text in the header line
-  int width = 0;            // usual width in field lists
-  bool right = false;
+  char letter = 0;               // letter in %-formats; 0 = none
+  std::string_view name;         // name in field lists: "JobID"
+  std::string_view header = {};  // text in the header line; {} = the name
   void (*put)(std::string& out, const Row& row) = nullptr;
+  bool more = false;  // the column needs a further request to the controller
+  int width = 0;      // usual width in field lists; negative: left-aligned
   Colour (*colour)(const Row& row) = nullptr;
 };
+using Out = std::string&;
+
+// A column that only field lists show, with its usual width.
+template <class Put>
+constexpr auto sized(std::string_view name, std::string_view header, int width, Put put) {
+  constexpr auto of_row = []<class Row>(void (*)(std::string&, const Row&)) {
+    return Column<Row>{};
+  };
+  decltype(of_row(+put)) column{0, name, header, put, false, width};
+  return column;
+}
+template <class Put>
+constexpr auto sized(std::string_view name, int width, Put put) {
+  return sized(name, {}, width, put);
+}
+template <class Row>
+constexpr Column<Row> coloured(Column<Row> column, Colour (*colour)(const Row& row)) {
+  column.colour = colour;
+  return column;
+}
 
 // One cell of a line: literal text before it, then the column's value.
 struct Cell {
@@ -122,8 +144,17 @@ template <class Row>
 std::vector<ColumnInfo> infos(std::span<const Column<Row>> columns) {
   std::vector<ColumnInfo> out;
   for (const Column<Row>& c : columns)
-    out.push_back({c.letter, c.name, c.header, c.width, c.colour != nullptr});
+    out.push_back({c.letter, c.name, c.header.data() == nullptr ? c.name : c.header, c.width,
+                   c.colour != nullptr});
   return out;
+}
+
+// True if a column of the layout is marked `more`.
+template <class Row>
+bool needs_more(const Layout& layout, std::span<const Column<Row>> columns) {
+  for (const Cell& cell : layout.cells)
+    if (columns[cell.column].more) return true;
+  return false;
 }
 
 // Parses Slurm's -o format: "%[[.]WIDTH]LETTER" with any text between; "%%x" is the field x too, as

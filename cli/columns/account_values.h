@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/table.h"
 #include "common/proto/history.h"
 
 namespace gantry::cli {
@@ -56,46 +57,36 @@ void put_of_row(std::string& out, const View& v) {
 
 // The list of values. A view has the line's `job` and `step`.
 template <class View>
-struct AccountValue {
-  std::string_view name;  // and header
-  int width;
-  void (*put)(std::string& out, const View& v);
-};
-template <class View>
-inline constexpr AccountValue<View> kAccountValues[] = {
-    {"Account", 10, put_line<View, account_of>},
-    {"AllocCPUS", 10, put_line<View, cores_held_text>},
-    {"Comment", 14, put_of_job<View, &HistoryRow::comment>},
-    {"JobID", -12, put_line<View, line_id>},
-    {"JobIDRaw", -12, put_line<View, raw_line_id>},
-    {"JobName", 10, put_line<View, line_name>},
-    {"NCPUS", 10, put_line<View, cores_held_text>},
-    {"NTasks", 8, put_line<View, task_number>},
-    {"Partition", 10, put_of_row<View, &JobRow::partition>},
-    {"Priority", 10, put_of_row<View, &JobRow::priority>},
-    {"Reason", 22, put_of_job<View, reason_of_line>},
-    {"ReqCPUS", 8, put_line<View, cores_asked>},
-    {"Restarts", 8, put_of_row<View, &JobRow::restarts>},
-    {"SubmitLine", 20, put_of_job<View, &HistoryRow::submit_line>},
-    {"SystemCPU", 10, put_line<View, system_cpu>},
-    {"Timelimit", 10, put_of_job<View, limit_of>},
-    {"TimelimitRaw", 12, put_of_job<View, limit_in_minutes>},
-    {"TotalCPU", 10, put_line<View, total_cpu>},
-    {"UID", 6, put_of_job<View, uid_of>},
-    {"User", 9, put_of_row<View, &JobRow::user>},
-    {"UserCPU", 10, put_line<View, user_cpu>},
-    {"WorkDir", 20, put_of_job<View, &HistoryRow::work_dir>},
+inline constexpr Column<View> kAccountValues[] = {
+    sized("Account", 10, put_line<View, account_of>),
+    sized("AllocCPUS", 10, put_line<View, cores_held_text>),
+    sized("Comment", 14, put_of_job<View, &HistoryRow::comment>),
+    sized("JobID", -12, put_line<View, line_id>),
+    sized("JobIDRaw", -12, put_line<View, raw_line_id>),
+    sized("JobName", 10, put_line<View, line_name>),
+    sized("NCPUS", 10, put_line<View, cores_held_text>),
+    sized("NTasks", 8, put_line<View, task_number>),
+    sized("Partition", 10, put_of_row<View, &JobRow::partition>),
+    sized("Priority", 10, put_of_row<View, &JobRow::priority>),
+    sized("Reason", 22, put_of_job<View, reason_of_line>),
+    sized("ReqCPUS", 8, put_line<View, cores_asked>),
+    sized("Restarts", 8, put_of_row<View, &JobRow::restarts>),
+    sized("SubmitLine", 20, put_of_job<View, &HistoryRow::submit_line>),
+    sized("SystemCPU", 10, put_line<View, system_cpu>),
+    sized("Timelimit", 10, put_of_job<View, limit_of>),
+    sized("TimelimitRaw", 12, put_of_job<View, limit_in_minutes>),
+    sized("TotalCPU", 10, put_line<View, total_cpu>),
+    sized("UID", 6, put_of_job<View, uid_of>),
+    sized("User", 9, put_of_row<View, &JobRow::user>),
+    sized("UserCPU", 10, put_line<View, user_cpu>),
+    sized("WorkDir", 20, put_of_job<View, &HistoryRow::work_dir>),
 };
 
 // The column with this name. A name that is not in the list does not compile.
-template <class Cell, class View>
-consteval Cell account_value(std::string_view name) {
-  for (const AccountValue<View>& v : kAccountValues<View>)
-    if (v.name == name) {
-      Cell cell{.name = v.name, .header = v.name, .put = v.put};
-      cell.width = v.width;
-      return cell;
-    }
+template <class View>
+consteval Column<View> account_value(std::string_view name) {
+  for (const Column<View>& v : kAccountValues<View>)
+    if (v.name == name) return v;
   throw "no value of a line of accounting has this name";
 }
 

@@ -83,63 +83,39 @@ Colour row_colour(R row) {
 }
 
 constexpr Column<GpuRow> kColumns[] = {
-    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.node->name; }},
-    {.letter = 'g',
-     .name = "Gpu",
-     .header = "GPU",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.gpu->index); }},
-    {.letter = 'm', .name = "Model", .header = "MODEL", .put = [](O o, R r) { o += r.gpu->model; }},
-    {.letter = 'y',
-     .name = "Memory",
-     .header = "MEMORY",
-     .right = true,
-     .put =
-         [](O o, R r) {
-           o += format_memory_rounded(r.profile != nullptr ? r.profile->memory : r.gpu->memory);
-         }},
-    {.letter = 'u',
-     .name = "Numa",
-     .header = "NUMA",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu->numa < 0 ? "-" : std::to_string(r.gpu->numa); }},
-    {.letter = 's',
-     .name = "Slice",
-     .header = "SLICE",
-     .put =
-         [](O o, R r) {
-           if (!r.gpu->mig)
-             o += r.holder == nullptr || r.holder->grant.whole()
-                      ? "-"
-                      : "part " + format_thousandths(r.holder->grant.thousandths.value());
-           else if (!r.start)
-             o += "none";
-           else
-             o += fmt::format("{}@{}", r.profile != nullptr ? r.profile->name : "?", *r.start);
-           if (r.gpu->mig && r.holder != nullptr && r.holder->grant.part())
-             o += " part " + format_thousandths(r.holder->grant.of_slice.value());
-         }},
-    {.letter = 't',
-     .name = "State",
-     .header = "STATE",
-     .put = [](O o, R r) { o += state_of(r); },
-     .colour = row_colour},
-    {.letter = 'j',
-     .name = "Job",
-     .header = "JOB",
-     .put =
-         [](O o, R r) {
-           const bool known = r.holder != nullptr && r.holder->job != JobId{};
-           o += known ? std::to_string(r.holder->job.value()) : "-";
-         }},
-    {.letter = 'q',
-     .name = "Partition",
-     .header = "PARTITION",
-     .put = [](O o, R r) { o += r.holder != nullptr ? r.holder->partition : ""; }},
-    {.letter = 'U', .name = "Uuid", .header = "UUID", .put = [](O o, R r) { o += r.gpu->uuid; }},
-    {.letter = 'P', .name = "Pci", .header = "PCI", .put = [](O o, R r) { o += r.gpu->pci; }},
-    {.letter = 'e', .name = "Cause", .header = "CAUSE", .put = put_cause},
-};
+    {'N', "Node", "NODE", [](O o, R r) { o += r.node->name; }},
+    {'g', "Gpu", "GPU", [](O o, R r) { o += std::to_string(r.gpu->index); }},
+    {'m', "Model", "MODEL", [](O o, R r) { o += r.gpu->model; }},
+    {'y', "Memory", "MEMORY",
+     [](O o, R r) {
+       o += format_memory_rounded(r.profile != nullptr ? r.profile->memory : r.gpu->memory);
+     }},
+    {'u', "Numa", "NUMA",
+     [](O o, R r) { o += r.gpu->numa < 0 ? "-" : std::to_string(r.gpu->numa); }},
+    {'s', "Slice", "SLICE",
+     [](O o, R r) {
+       if (!r.gpu->mig)
+         o += r.holder == nullptr || r.holder->grant.whole()
+                  ? "-"
+                  : "part " + format_thousandths(r.holder->grant.thousandths.value());
+       else if (!r.start)
+         o += "none";
+       else
+         o += fmt::format("{}@{}", r.profile != nullptr ? r.profile->name : "?", *r.start);
+       if (r.gpu->mig && r.holder != nullptr && r.holder->grant.part())
+         o += " part " + format_thousandths(r.holder->grant.of_slice.value());
+     }},
+    coloured<GpuRow>({'t', "State", "STATE", [](O o, R r) { o += state_of(r); }}, row_colour),
+    {'j', "Job", "JOB",
+     [](O o, R r) {
+       const bool known = r.holder != nullptr && r.holder->job != JobId{};
+       o += known ? std::to_string(r.holder->job.value()) : "-";
+     }},
+    {'q', "Partition", "PARTITION",
+     [](O o, R r) { o += r.holder != nullptr ? r.holder->partition : ""; }},
+    {'U', "Uuid", "UUID", [](O o, R r) { o += r.gpu->uuid; }},
+    {'P', "Pci", "PCI", [](O o, R r) { o += r.gpu->pci; }},
+    {'e', "Cause", "CAUSE", put_cause}};
 
 }  // namespace
 

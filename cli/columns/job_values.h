@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cli/columns/job_words.h"
+#include "cli/table.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -29,90 +30,41 @@ inline void put_task(std::string& out, const proto::JobRow& row) {
     text_or(out, row.array_tasks, "N/A");
 }
 
-// The list of values. `Cell` is a column of tables of `View`: Column<JobView> or Field<QueueRow>. A
-// view has the time of the listing as `now`, and row_of(view) is the job's row.
-template <class Cell, class View>
-inline constexpr Cell kJobValues[] = {
-    {.letter = 'a',
-     .name = "Account",
-     .header = "ACCOUNT",
-     .put = [](std::string& o, const View& v) { text_or(o, row_of(v).account, "(null)"); }},
-    {.letter = 'F',
-     .name = "ArrayJobID",
-     .header = "ARRAY_JOB_ID",
-     .put =
-         [](std::string& o, const View& v) {
-           const proto::JobRow& row = row_of(v);
-           put_number(o, row.array_job.value() != 0 ? row.array_job.value() : row.job.value());
-         }},
-    {.letter = 'K',
-     .name = "ArrayTaskID",
-     .header = "ARRAY_TASK_ID",
-     .put = [](std::string& o, const View& v) { put_task(o, row_of(v)); }},
-    {.letter = 'B',
-     .name = "BatchHost",
-     .header = "EXEC_HOST",
-     .put = [](std::string& o,
-               const View& v) { text_or(o, first_node_of(row_of(v).node_list), "n/a"); }},
-    {.letter = 'j',
-     .name = "Name",
-     .header = "NAME",
-     .put = [](std::string& o, const View& v) { o += row_of(v).name; }},
-    {.letter = 'N',
-     .name = "NodeList",
-     .header = "NODELIST",
-     .put = [](std::string& o, const View& v) { o += row_of(v).node_list; }},
-    {.letter = 'C',
-     .name = "NumCPUs",
-     .header = "CPUS",
-     .put = [](std::string& o, const View& v) { put_number(o, row_of(v).cpus); }},
-    {.letter = 'D',
-     .name = "NumNodes",
-     .header = "NODES",
-     .put = [](std::string& o, const View& v) { put_number(o, row_of(v).nodes); }},
-    {.letter = 'P',
-     .name = "Partition",
-     .header = "PARTITION",
-     .put = [](std::string& o, const View& v) { o += row_of(v).partition; }},
-    {.letter = 'r',
-     .name = "Reason",
-     .header = "REASON",
-     .put = [](std::string& o, const View& v) { o += reason_of(row_of(v)); }},
-    {.letter = 'v',
-     .name = "Reservation",
-     .header = "RESERVATION",
-     .put = [](std::string& o, const View& v) { text_or(o, row_of(v).reservation, "(null)"); }},
-    {.letter = 'T',
-     .name = "State",
-     .header = "STATE",
-     .put = [](std::string& o, const View& v) { o += words_of(row_of(v)).state; }},
-    {.letter = 't',
-     .name = "StateCompact",
-     .header = "ST",
-     .put = [](std::string& o, const View& v) { o += words_of(row_of(v)).compact; }},
-    {.letter = 'l',
-     .name = "TimeLimit",
-     .header = "TIME_LIMIT",
-     .put = [](std::string& o, const View& v) { o += format_time_limit(row_of(v).time_limit); }},
-    {.letter = 'M',
-     .name = "TimeUsed",
-     .header = "TIME",
-     .put = [](std::string& o,
-               const View& v) { o += format_duration(run_time(row_of(v), v.now)); }},
-    {.letter = 'U',
-     .name = "UserID",
-     .header = "UID",
-     .put = [](std::string& o, const View& v) { put_number(o, row_of(v).uid.value()); }},
-    {.letter = 'u',
-     .name = "UserName",
-     .header = "USER",
-     .put = [](std::string& o, const View& v) { o += row_of(v).user; }},
-};
+// The list of values. A view
+// has the time of the listing as `now`, and row_of(view) is the job's row.
+template <class View>
+inline constexpr Column<View> kJobValues[] = {
+    {'a', "Account", "ACCOUNT",
+     [](Out o, const View& v) { text_or(o, row_of(v).account, "(null)"); }},
+    {'F', "ArrayJobID", "ARRAY_JOB_ID",
+     [](Out o, const View& v) {
+       const proto::JobRow& row = row_of(v);
+       put_number(o, row.array_job.value() != 0 ? row.array_job.value() : row.job.value());
+     }},
+    {'K', "ArrayTaskID", "ARRAY_TASK_ID", [](Out o, const View& v) { put_task(o, row_of(v)); }},
+    {'B', "BatchHost", "EXEC_HOST",
+     [](std::string& o, const View& v) { text_or(o, first_node_of(row_of(v).node_list), "n/a"); }},
+    {'j', "Name", "NAME", [](Out o, const View& v) { o += row_of(v).name; }},
+    {'N', "NodeList", "NODELIST", [](Out o, const View& v) { o += row_of(v).node_list; }},
+    {'C', "NumCPUs", "CPUS", [](Out o, const View& v) { put_number(o, row_of(v).cpus); }},
+    {'D', "NumNodes", "NODES", [](Out o, const View& v) { put_number(o, row_of(v).nodes); }},
+    {'P', "Partition", "PARTITION", [](Out o, const View& v) { o += row_of(v).partition; }},
+    {'r', "Reason", "REASON", [](Out o, const View& v) { o += reason_of(row_of(v)); }},
+    {'v', "Reservation", "RESERVATION",
+     [](Out o, const View& v) { text_or(o, row_of(v).reservation, "(null)"); }},
+    {'T', "State", "STATE", [](Out o, const View& v) { o += words_of(row_of(v)).state; }},
+    {'t', "StateCompact", "ST", [](Out o, const View& v) { o += words_of(row_of(v)).compact; }},
+    {'l', "TimeLimit", "TIME_LIMIT",
+     [](Out o, const View& v) { o += format_time_limit(row_of(v).time_limit); }},
+    {'M', "TimeUsed", "TIME",
+     [](std::string& o, const View& v) { o += format_duration(run_time(row_of(v), v.now)); }},
+    {'U', "UserID", "UID", [](Out o, const View& v) { put_number(o, row_of(v).uid.value()); }},
+    {'u', "UserName", "USER", [](Out o, const View& v) { o += row_of(v).user; }}};
 
 // The value with this name. A name that is not in the list does not compile.
-template <class Cell, class View>
-consteval Cell job_value(std::string_view name) {
-  for (const Cell& cell : kJobValues<Cell, View>)
+template <class View>
+consteval Column<View> job_value(std::string_view name) {
+  for (const Column<View>& cell : kJobValues<View>)
     if (cell.name == name) return cell;
   throw "no value of a job has this name";
 }

@@ -46,46 +46,44 @@ Colour group_colour(const NodeGroup& g) {
 }
 
 consteval Column<NodeGroup> same(std::string_view name) {
-  return node_value<Column<NodeGroup>>(name);
+  return node_value(name);
 }
 consteval Column<NodeGroup> coloured(Column<NodeGroup> column) {
   column.colour = group_colour;
   return column;
 }
 
-constexpr Column<NodeGroup> kColumns[] = {
-    same("Partition"),
-    same("PartitionName"),
-    same("Available"),
-    same("Time"),
-    same("DefaultTime"),
-    same("Size"),
-    same("PriorityTier"),
-    same("Nodes"),
-    same("NodeList"),
-    same("NodeHost"),
-    {.letter = 'o', .name = "NodeAddr", .header = "NODE_ADDR", .put = put_node<address_of>},
-    same("CPUsState"),
-    same("NodeAIOT"),
-    coloured(same("StateCompact")),
-    coloured(same("StateLong")),
-    same("CPUs"),
-    same("Memory"),
-    same("Disk"),
-    {.letter = 'e', .name = "FreeMem", .header = "FREE_MEM", .put = put_node<free_memory_of>},
-    {.letter = 'O', .name = "CPUsLoad", .header = "CPU_LOAD", .put = put_node<load_of>},
-    same("Features"),
-    {.letter = 'G', .name = "Gres", .header = "GRES", .put = put_node<gpus_of>},
-    same("Sockets"),
-    same("Cores"),
-    same("Threads"),
-    same("SocketCoreThread"),
-    {.letter = 'E', .name = "Reason", .header = "REASON", .put = put_node<reason_of_node>},
-    same("User"),
-    {.letter = 'H', .name = "Timestamp", .header = "TIMESTAMP", .put = put_node<time_of_reason>},
-    {.letter = 'v', .name = "Version", .header = "VERSION", .put = put_node<version_of>},
-    {.letter = 'x', .name = "Runtime", .header = "RUNTIME", .put = put_node<runtime_of>},
-};
+constexpr Column<NodeGroup> kColumns[] = {same("Partition"),
+                                          same("PartitionName"),
+                                          same("Available"),
+                                          same("Time"),
+                                          same("DefaultTime"),
+                                          same("Size"),
+                                          same("PriorityTier"),
+                                          same("Nodes"),
+                                          same("NodeList"),
+                                          same("NodeHost"),
+                                          {'o', "NodeAddr", "NODE_ADDR", put_node<address_of>},
+                                          same("CPUsState"),
+                                          same("NodeAIOT"),
+                                          coloured(same("StateCompact")),
+                                          coloured(same("StateLong")),
+                                          same("CPUs"),
+                                          same("Memory"),
+                                          same("Disk"),
+                                          {'e', "FreeMem", "FREE_MEM", put_node<free_memory_of>},
+                                          {'O', "CPUsLoad", "CPU_LOAD", put_node<load_of>},
+                                          same("Features"),
+                                          {'G', "Gres", "GRES", put_node<gpus_of>},
+                                          same("Sockets"),
+                                          same("Cores"),
+                                          same("Threads"),
+                                          same("SocketCoreThread"),
+                                          {'E', "Reason", "REASON", put_node<reason_of_node>},
+                                          same("User"),
+                                          {'H', "Timestamp", "TIMESTAMP", put_node<time_of_reason>},
+                                          {'v', "Version", "VERSION", put_node<version_of>},
+                                          {'x', "Runtime", "RUNTIME", put_node<runtime_of>}};
 
 }  // namespace
 }  // namespace sinfo_cells

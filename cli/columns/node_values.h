@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/columns/job_words.h"
+#include "cli/table.h"
 #include "common/proto/cluster.h"
 
 namespace gantry::cli {
@@ -66,12 +67,7 @@ void put_node_or_none(std::string& out, const NodeGroup& g) {
   out += g.nodes.empty() ? "n/a" : Get(*g.nodes.front());
 }
 
-struct NodeValue {
-  char letter;
-  std::string_view name, header;
-  void (*put)(std::string& out, const NodeGroup& g);
-};
-inline constexpr NodeValue kNodeValues[] = {
+inline constexpr Column<NodeGroup> kNodeValues[] = {
     {'a', "Available", "AVAIL", put_partition<availability_of>},
     {'Y', "Cores", "CORES", put_node<cores_of_socket>},
     {'c', "CPUs", "CPUS", put_node<cpu_number>},
@@ -97,13 +93,10 @@ inline constexpr NodeValue kNodeValues[] = {
     {'u', "User", "USER", put_node<reason_set_by>},
 };
 
-// The column with this name. A name that is not in the list does not compile. `Cell` is
-// Column<NodeGroup> or Field<NodeGroup>.
-template <class Cell>
-consteval Cell node_value(std::string_view name) {
-  for (const NodeValue& v : kNodeValues)
-    if (v.name == name)
-      return {.letter = v.letter, .name = v.name, .header = v.header, .put = v.put};
+// The column with this name. A name that is not in the list does not compile.
+consteval Column<NodeGroup> node_value(std::string_view name) {
+  for (const Column<NodeGroup>& v : kNodeValues)
+    if (v.name == name) return v;
   throw "no value of a node has this name";
 }
 

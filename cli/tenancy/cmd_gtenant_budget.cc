@@ -66,37 +66,36 @@ void put_sum(O o, Row r, Money sum) {
 }
 
 constexpr Column<proto::BudgetRow> kColumns[] = {
-    {'n', "Budget", "BUDGET", 12, false, [](O o, Row r) { o += r.budget.name; }},
-    {'t', "Of", "OF", 16, false, [](O o, Row r) { o += scope_of(r); }},
-    {'p', "Period", "PERIOD", 8, false,
+    {'n', "Budget", "BUDGET", [](O o, Row r) { o += r.budget.name; }},
+    {'t', "Of", "OF", [](O o, Row r) { o += scope_of(r); }},
+    {'p', "Period", "PERIOD",
      [](O o, Row r) {
        o += r.period == "fixed" ? r.budget.from + ".." + r.budget.until
             : r.period.empty()  ? "-"
                                 : r.period;
      }},
-    {'a', "Amount", "AMOUNT", 10, true, [](O o, Row r) { o += format_money(r.amount, 2); }},
-    {'s', "Spent", "SPENT", 10, true, [](O o, Row r) { put_sum(o, r, r.spent); }, colour_of},
-    {'r', "Reserved", "RESERVED", 10, true, [](O o, Row r) { put_sum(o, r, r.reserved); }},
-    {'l', "Left", "LEFT", 10, true, [](O o, Row r) { put_sum(o, r, left_of(r)); }},
-    {'f', "Forecast", "FORECAST", 10, true,
+    {'a', "Amount", "AMOUNT", [](O o, Row r) { o += format_money(r.amount, 2); }},
+    coloured<proto::BudgetRow>({'s', "Spent", "SPENT", [](O o, Row r) { put_sum(o, r, r.spent); }},
+                               colour_of),
+    {'r', "Reserved", "RESERVED", [](O o, Row r) { put_sum(o, r, r.reserved); }},
+    {'l', "Left", "LEFT", [](O o, Row r) { put_sum(o, r, left_of(r)); }},
+    {'f', "Forecast", "FORECAST",
      [](O o, Row r) {
        if (r.little_history && !r.period.empty())
          o += "too early";
        else
          put_sum(o, r, r.forecast);
      }},
-    {'u', "Use", "USE", 5, true,
+    {'u', "Use", "USE",
      [](O o, Row r) { o += r.period.empty() ? "-" : fmt::format("{}%", percent_of(r)); }},
-    {'w', "Waiting", "WAITING", 7, true, [](O o, Row r) { o += std::to_string(r.waiting); }},
-    {'A', "AtLimit", "AT LIMIT", 11, false,
+    {'w', "Waiting", "WAITING", [](O o, Row r) { o += std::to_string(r.waiting); }},
+    {'A', "AtLimit", "AT LIMIT",
      [](O o, Row r) {
        o += enum_name(r.budget.at_limit);
        if (!r.budget.lower_to.empty()) o += " " + r.budget.lower_to;
      }},
-    {'i', "Increase", "INCREASE", 10, true, [](O o, Row r) { o += format_money(r.increase, 2); }},
-    {'e', "Ends", "ENDS", 19, false,
-     [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }},
-};
+    {'i', "Increase", "INCREASE", [](O o, Row r) { o += format_money(r.increase, 2); }},
+    {'e', "Ends", "ENDS", [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }}};
 Result<int> run_budget_list(const Invocation& in) {
   BudgetOptions options;
   ASSIGN(operands, in.parse(&options, 0, kAnyOperands));

@@ -229,20 +229,14 @@ constexpr Option kMeterListOptions[] = {
     flag("noheader", 'h', "No line of headers", put<&MeterListOptions::no_header>),
 };
 
+using OfPostedBatch = const proto::PostedBatch&;
 constexpr Column<proto::PostedBatch> kBatchColumns[] = {
-    {'t', "Time", "TIME", 19, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += format_time(b.at); }},
-    {'n', "Batch", "BATCH", 24, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += b.name; }},
-    {'u', "By", "BY", 10, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += b.by.empty() ? "-" : b.by; }},
-    {'l', "Lines", "LINES", 7, true,
-     [](std::string& o, const proto::PostedBatch& b) { o += std::to_string(b.lines); }},
-    {'c', "Cost", "COST", 14, true,
-     [](std::string& o, const proto::PostedBatch& b) { o += format_money(b.cost); }},
-    {'d', "Digest", "DIGEST", 32, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += b.digest; }},
-};
+    {'t', "Time", "TIME", [](Out o, OfPostedBatch b) { o += format_time(b.at); }},
+    {'n', "Batch", "BATCH", [](Out o, OfPostedBatch b) { o += b.name; }},
+    {'u', "By", "BY", [](Out o, OfPostedBatch b) { o += b.by.empty() ? "-" : b.by; }},
+    {'l', "Lines", "LINES", [](Out o, OfPostedBatch b) { o += std::to_string(b.lines); }},
+    {'c', "Cost", "COST", [](Out o, OfPostedBatch b) { o += format_money(b.cost); }},
+    {'d', "Digest", "DIGEST", [](Out o, OfPostedBatch b) { o += b.digest; }}};
 constexpr std::string_view kBatchFormat = "%t %n %u %.7l %.14c";
 
 Result<int> run_meter_list(const Invocation& in) {

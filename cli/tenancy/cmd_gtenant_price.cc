@@ -56,13 +56,13 @@ struct PriceLine {
   std::string book, from, what, price, unit;
 };
 
+using OfPriceLine = const PriceLine&;
 constexpr Column<PriceLine> kPriceColumns[] = {
-    {'b', "Book", "BOOK", 10, false, [](std::string& o, const PriceLine& p) { o += p.book; }},
-    {'f', "From", "FROM", 16, false, [](std::string& o, const PriceLine& p) { o += p.from; }},
-    {'w', "What", "WHAT", 18, false, [](std::string& o, const PriceLine& p) { o += p.what; }},
-    {'p', "Price", "PRICE", 10, true, [](std::string& o, const PriceLine& p) { o += p.price; }},
-    {'u', "Unit", "PER", 12, false, [](std::string& o, const PriceLine& p) { o += p.unit; }},
-};
+    {'b', "Book", "BOOK", [](Out o, OfPriceLine p) { o += p.book; }},
+    {'f', "From", "FROM", [](Out o, OfPriceLine p) { o += p.from; }},
+    {'w', "What", "WHAT", [](Out o, OfPriceLine p) { o += p.what; }},
+    {'p', "Price", "PRICE", [](Out o, OfPriceLine p) { o += p.price; }},
+    {'u', "Unit", "PER", [](Out o, OfPriceLine p) { o += p.unit; }}};
 constexpr std::string_view kPriceFormat = "%b %f %w %.10p %u";
 
 std::string words_of(const tenancy::PricePlan& plan) {

@@ -163,20 +163,18 @@ void put_text(O o, const std::string& text) {
 }
 
 constexpr Column<RequestRow> kRequestColumns[] = {
-    {'i', "Request", "REQUEST", 7, true, [](O o, R r) { o += std::to_string(r.increase->number); }},
-    {'t', "Tenant", "TENANT", 10, false, [](O o, R r) { o += r.increase->tenant; }},
-    {'w', "What", "MORE", 20, false, [](O o, R r) { o += r.what; }},
-    {'u', "Until", "UNTIL", 19, false,
+    {'i', "Request", "REQUEST", [](O o, R r) { o += std::to_string(r.increase->number); }},
+    {'t', "Tenant", "TENANT", [](O o, R r) { o += r.increase->tenant; }},
+    {'w', "What", "MORE", [](O o, R r) { o += r.what; }},
+    {'u', "Until", "UNTIL",
      [](O o, R r) { o += r.increase->until ? format_time(*r.increase->until) : "for good"; }},
-    {'s', "State", "STATE", 9, false, [](O o, R r) { o += enum_name(r.increase->state); }},
-    {'b', "By", "BY", 8, false, [](O o, R r) { o += r.increase->asked_by; }},
-    {'d', "Decided", "DECIDED", 8, false, [](O o, R r) { put_text(o, r.increase->decided_by); }},
-    {'r', "Reason", "REASON", 20, false,
-     [](O o, R r) {
+    {'s', "State", "STATE", [](O o, R r) { o += enum_name(r.increase->state); }},
+    {'b', "By", "BY", [](O o, R r) { o += r.increase->asked_by; }},
+    {'d', "Decided", "DECIDED", [](O o, R r) { put_text(o, r.increase->decided_by); }},
+    {'r', "Reason", "REASON", [](O o, R r) {
        put_text(o, r.increase->note.empty() ? r.increase->reason
                                             : r.increase->reason + " (" + r.increase->note + ")");
-     }},
-};
+     }}};
 constexpr std::string_view kRequestFormat = "%.7i %t %w %u %s %b %d %r";
 
 Result<int> run_request_list(const Invocation& in) {

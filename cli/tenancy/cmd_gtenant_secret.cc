@@ -171,18 +171,16 @@ Result<int> run_remove(const Invocation& in) {
 using O = std::string&;
 using R = const SecretRow&;
 constexpr Column<SecretRow> kSecretColumns[] = {
-    {'t', "Tenant", "TENANT", 10, false, [](O o, R r) { o += r.tenant; }},
-    {'n', "Name", "NAME", 20, false, [](O o, R r) { o += r.name; }},
-    {'v', "Versions", "VERSIONS", 10, false, [](O o, R r) { o += versions_of(r); }},
-    {'s', "Set", "SET", 19, false, [](O o, R r) { o += format_time(newest(r).made); }},
-    {'b', "By", "BY", 8, false, [](O o, R r) { o += newest(r).by; }},
-    {'u', "Used", "USED", 19, false,
+    {'t', "Tenant", "TENANT", [](O o, R r) { o += r.tenant; }},
+    {'n', "Name", "NAME", [](O o, R r) { o += r.name; }},
+    {'v', "Versions", "VERSIONS", [](O o, R r) { o += versions_of(r); }},
+    {'s', "Set", "SET", [](O o, R r) { o += format_time(newest(r).made); }},
+    {'b', "By", "BY", [](O o, R r) { o += newest(r).by; }},
+    {'u', "Used", "USED",
      [](O o, R r) { o += used_last(r) == nullptr ? "-" : format_time(*used_last(r)->used); }},
-    {'j', "Job", "JOB", 7, true,
-     [](O o, R r) {
+    {'j', "Job", "JOB", [](O o, R r) {
        o += used_last(r) == nullptr ? "-" : std::to_string(used_last(r)->used_by.value());
-     }},
-};
+     }}};
 constexpr std::string_view kSecretFormat = "%t %n %v %s %b %u %.7j";
 
 Result<int> run_list(const Invocation& in) {

@@ -130,12 +130,11 @@ std::string changes_of(R revision) {
 }
 
 constexpr Column<proto::TenancyRevision> kHistoryColumns[] = {
-    {'r', "Revision", "REVISION", 8, true, [](O o, R r) { o += std::to_string(r.revision); }},
-    {'t', "Time", "TIME", 19, false, [](O o, R r) { o += format_time(r.at); }},
-    {'u', "Author", "AUTHOR", 8, false, [](O o, R r) { o += r.author; }},
-    {'c', "Changes", "CHANGES", 20, false, [](O o, R r) { o += changes_of(r); }},
-    {'m', "Comment", "COMMENT", 20, false, [](O o, R r) { o += r.comment; }},
-};
+    {'r', "Revision", "REVISION", [](O o, R r) { o += std::to_string(r.revision); }},
+    {'t', "Time", "TIME", [](O o, R r) { o += format_time(r.at); }},
+    {'u', "Author", "AUTHOR", [](O o, R r) { o += r.author; }},
+    {'c', "Changes", "CHANGES", [](O o, R r) { o += changes_of(r); }},
+    {'m', "Comment", "COMMENT", [](O o, R r) { o += r.comment; }}};
 
 Result<int> run_history(const Invocation& in) {
   HistoryOptions options;

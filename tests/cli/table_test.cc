@@ -24,13 +24,13 @@ constexpr Column<Pet> kPetColumns[] = {
     {.letter = 'n',
      .name = "Name",
      .header = "NAME",
-     .width = 6,
-     .put = [](std::string& o, const Pet& p) { o += p.name; }},
+     .put = [](std::string& o, const Pet& p) { o += p.name; },
+     .width = 6},
     {.letter = 'l',
      .name = "Legs",
      .header = "LEGS",
-     .width = 4,
-     .put = [](std::string& o, const Pet& p) { o += std::to_string(p.legs); }},
+     .put = [](std::string& o, const Pet& p) { o += std::to_string(p.legs); },
+     .width = 4},
 };
 constexpr std::span<const Column<Pet>> kColumns(kPetColumns);
 

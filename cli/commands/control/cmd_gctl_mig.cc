@@ -42,37 +42,17 @@ void put_command(O o, R r) {
 }
 
 constexpr Column<Row> kColumns[] = {
-    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.plan.node; }},
-    {.letter = 'g',
-     .name = "Gpu",
-     .header = "GPU",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.plan.gpu); }},
-    {.letter = 'm', .name = "Model", .header = "MODEL", .put = [](O o, R r) { o += r.plan.model; }},
-    {.letter = 'w',
-     .name = "Mig",
-     .header = "MIG",
-     .put = [](O o, R r) { o += r.plan.on ? "on" : "off"; }},
-    {.letter = 's',
-     .name = "For",
-     .header = "FOR",
-     .put = [](O o, R r) { o += r.plan.profile.empty() ? "whole GPUs" : r.plan.profile; }},
-    {.letter = 'n',
-     .name = "Jobs",
-     .header = "JOBS",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.plan.jobs); }},
-    {.letter = 'j',
-     .name = "First",
-     .header = "FIRST",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.plan.first.value()); }},
-    {.letter = 'r',
-     .name = "Why",
-     .header = "WHY",
-     .put = [](O o, R r) { o += r.plan.only_way ? "the only way" : "others are in use"; }},
-    {.letter = 'c', .name = "Command", .header = "COMMAND", .put = put_command},
-};
+    {'N', "Node", "NODE", [](O o, R r) { o += r.plan.node; }},
+    {'g', "Gpu", "GPU", [](O o, R r) { o += std::to_string(r.plan.gpu); }},
+    {'m', "Model", "MODEL", [](O o, R r) { o += r.plan.model; }},
+    {'w', "Mig", "MIG", [](O o, R r) { o += r.plan.on ? "on" : "off"; }},
+    {'s', "For", "FOR",
+     [](O o, R r) { o += r.plan.profile.empty() ? "whole GPUs" : r.plan.profile; }},
+    {'n', "Jobs", "JOBS", [](O o, R r) { o += std::to_string(r.plan.jobs); }},
+    {'j', "First", "FIRST", [](O o, R r) { o += std::to_string(r.plan.first.value()); }},
+    {'r', "Why", "WHY",
+     [](O o, R r) { o += r.plan.only_way ? "the only way" : "others are in use"; }},
+    {'c', "Command", "COMMAND", put_command}};
 constexpr std::string_view kFormat = "%N %.3g %m %w %s %.4n %.5j %r %c";
 
 // Adds the PCI addresses that the command needs; the nodes named in the plan have them.

@@ -180,76 +180,32 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 constexpr Column<proto::ReservationRow> kColumns[] = {
-    {.letter = 'n', .name = "Name", .header = "NAME", .put = [](O o, V r) { o += r.name; }},
-    {.letter = 's',
-     .name = "State",
-     .header = "STATE",
-     .put =
-         [](O o, V r) {
-           o += r.maintenance ? "maint" : r.active ? "active" : "planned";
-           if (r.maintenance && !r.active) o += "-planned";
-         }},
-    {.letter = 'S',
-     .name = "Start",
-     .header = "START",
-     .put = [](O o, V r) { o += format_time(r.start); }},
-    {.letter = 'E',
-     .name = "End",
-     .header = "END",
-     .put = [](O o, V r) { o += format_time(r.end); }},
-    {.letter = 'd',
-     .name = "Duration",
-     .header = "DURATION",
-     .put = [](O o, V r) { o += format_duration(r.end - r.start); }},
-    {.letter = 'D',
-     .name = "Nodes",
-     .header = "NODES",
-     .right = true,
-     .put = [](O o, V r) { o += std::to_string(r.nodes); }},
-    {.letter = 'N',
-     .name = "NodeList",
-     .header = "NODELIST",
-     .put = [](O o, V r) { o += r.node_list; }},
-    {.letter = 'T',
-     .name = "Tenants",
-     .header = "TENANTS",
-     .put = [](O o, V r) { o += joined(r.tenants); }},
-    {.letter = 'u',
-     .name = "Users",
-     .header = "USERS",
-     .put = [](O o, V r) { o += joined(r.users); }},
-    {.letter = 'q',
-     .name = "Queued",
-     .header = "QUEUED",
-     .right = true,
-     .put = [](O o, V r) { o += std::to_string(r.queued); }},
-    {.letter = 'r',
-     .name = "Running",
-     .header = "RUNNING",
-     .right = true,
-     .put = [](O o, V r) { o += std::to_string(r.running); }},
-    {.letter = 'b', .name = "By", .header = "BY", .put = [](O o, V r) { o += r.by; }},
-    {.letter = 'R',
-     .name = "Repeat",
-     .header = "REPEAT",
-     .put = [](O o, V r) { o += r.every == Recurrence::once ? "-" : enum_name(r.every); }},
-    {.letter = 'x',
-     .name = "Replace",
-     .header = "REPLACE",
-     .put =
-         [](O o, V r) {
-           const bool none = r.replacement == proto::NodeReplacement::none;
-           o += none ? "-" : enum_name(r.replacement);
-         }},
-    {.letter = 'P',
-     .name = "PurgeAfter",
-     .header = "PURGEAFTER",
-     .put = [](O o, V r) { o += r.purge_after ? format_duration(*r.purge_after) : "-"; }},
-    {.letter = 'c',
-     .name = "Comment",
-     .header = "COMMENT",
-     .put = [](O o, V r) { o += r.comment; }},
-};
+    {'n', "Name", "NAME", [](O o, V r) { o += r.name; }},
+    {'s', "State", "STATE",
+     [](O o, V r) {
+       o += r.maintenance ? "maint" : r.active ? "active" : "planned";
+       if (r.maintenance && !r.active) o += "-planned";
+     }},
+    {'S', "Start", "START", [](O o, V r) { o += format_time(r.start); }},
+    {'E', "End", "END", [](O o, V r) { o += format_time(r.end); }},
+    {'d', "Duration", "DURATION", [](O o, V r) { o += format_duration(r.end - r.start); }},
+    {'D', "Nodes", "NODES", [](O o, V r) { o += std::to_string(r.nodes); }},
+    {'N', "NodeList", "NODELIST", [](O o, V r) { o += r.node_list; }},
+    {'T', "Tenants", "TENANTS", [](O o, V r) { o += joined(r.tenants); }},
+    {'u', "Users", "USERS", [](O o, V r) { o += joined(r.users); }},
+    {'q', "Queued", "QUEUED", [](O o, V r) { o += std::to_string(r.queued); }},
+    {'r', "Running", "RUNNING", [](O o, V r) { o += std::to_string(r.running); }},
+    {'b', "By", "BY", [](O o, V r) { o += r.by; }},
+    {'R', "Repeat", "REPEAT",
+     [](O o, V r) { o += r.every == Recurrence::once ? "-" : enum_name(r.every); }},
+    {'x', "Replace", "REPLACE",
+     [](O o, V r) {
+       const bool none = r.replacement == proto::NodeReplacement::none;
+       o += none ? "-" : enum_name(r.replacement);
+     }},
+    {'P', "PurgeAfter", "PURGEAFTER",
+     [](O o, V r) { o += r.purge_after ? format_duration(*r.purge_after) : "-"; }},
+    {'c', "Comment", "COMMENT", [](O o, V r) { o += r.comment; }}};
 constexpr std::string_view kUsual = "%n %s %S %E %D %N %T %u %q %r %c";
 constexpr std::string_view kUsualRepeat = "%n %s %S %E %R %D %N %T %u %q %r %c";
 

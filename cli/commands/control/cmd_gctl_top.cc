@@ -58,52 +58,24 @@ using O = std::string&;
 using R = const TopRow&;
 
 constexpr Column<TopRow> kColumns[] = {
-    {.letter = 'j',
-     .name = "Job",
-     .header = "JOB",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu.display_id; }},
-    {.letter = 'u', .name = "User", .header = "USER", .put = [](O o, R r) { o += r.gpu.user; }},
-    {.letter = 'q',
-     .name = "Partition",
-     .header = "PARTITION",
-     .put = [](O o, R r) { o += r.gpu.partition; }},
-    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.node; }},
-    {.letter = 'g',
-     .name = "Gpu",
-     .header = "GPU",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.gpu.gpu); }},
-    {.letter = 'm', .name = "Device", .header = "DEVICE", .put = [](O o, R r) { o += r.gpu.name; }},
-    {.letter = 'b',
-     .name = "Busy",
-     .header = "BUSY",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu.busy ? fmt::format("{}%", *r.gpu.busy) : "-"; }},
-    {.letter = 'y',
-     .name = "Memory",
-     .header = "MEMORY",
-     .right = true,
-     .put =
-         [](O o, R r) {
-           o += fmt::format("{:.1f}/{:.1f}G", r.gpu.memory_mib / 1024.0,
-                            r.gpu.of_memory_mib / 1024.0);
-         }},
-    {.letter = 'w',
-     .name = "Power",
-     .header = "POWER",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu.power_w ? fmt::format("{}W", *r.gpu.power_w) : "-"; }},
-    {.letter = 'i',
-     .name = "Idle",
-     .header = "IDLE",
-     .right = true,
-     .put =
-         [](O o, R r) {
-           o += r.gpu.idle ? format_duration_long(*r.gpu.idle) : "-";
-           if (!r.gpu.has_process) o += "*";
-         }},
-};
+    {'j', "Job", "JOB", [](O o, R r) { o += r.gpu.display_id; }},
+    {'u', "User", "USER", [](O o, R r) { o += r.gpu.user; }},
+    {'q', "Partition", "PARTITION", [](O o, R r) { o += r.gpu.partition; }},
+    {'N', "Node", "NODE", [](O o, R r) { o += r.node; }},
+    {'g', "Gpu", "GPU", [](O o, R r) { o += std::to_string(r.gpu.gpu); }},
+    {'m', "Device", "DEVICE", [](O o, R r) { o += r.gpu.name; }},
+    {'b', "Busy", "BUSY",
+     [](O o, R r) { o += r.gpu.busy ? fmt::format("{}%", *r.gpu.busy) : "-"; }},
+    {'y', "Memory", "MEMORY",
+     [](O o, R r) {
+       o += fmt::format("{:.1f}/{:.1f}G", r.gpu.memory_mib / 1024.0, r.gpu.of_memory_mib / 1024.0);
+     }},
+    {'w', "Power", "POWER",
+     [](O o, R r) { o += r.gpu.power_w ? fmt::format("{}W", *r.gpu.power_w) : "-"; }},
+    {'i', "Idle", "IDLE", [](O o, R r) {
+       o += r.gpu.idle ? format_duration_long(*r.gpu.idle) : "-";
+       if (!r.gpu.has_process) o += "*";
+     }}};
 
 constexpr std::string_view kFormat = "%j %u %q %N %g %m %b %y %w %i";
 
@@ -116,19 +88,17 @@ struct CostRow {
 using C = const CostRow&;
 
 constexpr Column<CostRow> kCostColumns[] = {
-    {'j', "Job", "JOB", 0, true, [](O o, C r) { o += shown_id(r.job); }},
-    {'n', "Name", "NAME", 0, false, [](O o, C r) { o += r.job.name; }},
-    {'u', "User", "USER", 0, false, [](O o, C r) { o += r.job.user; }},
-    {'q', "Partition", "PARTITION", 0, false, [](O o, C r) { o += r.job.partition; }},
-    {'g', "Gpus", "GPUS", 0, true, [](O o, C r) { o += gpus_text(r.job); }},
-    {'c', "Cores", "CORES", 0, true, [](O o, C r) { o += std::to_string(r.job.cpus); }},
-    {'e', "Elapsed", "ELAPSED", 0, true,
+    {'j', "Job", "JOB", [](O o, C r) { o += shown_id(r.job); }},
+    {'n', "Name", "NAME", [](O o, C r) { o += r.job.name; }},
+    {'u', "User", "USER", [](O o, C r) { o += r.job.user; }},
+    {'q', "Partition", "PARTITION", [](O o, C r) { o += r.job.partition; }},
+    {'g', "Gpus", "GPUS", [](O o, C r) { o += gpus_text(r.job); }},
+    {'c', "Cores", "CORES", [](O o, C r) { o += std::to_string(r.job.cpus); }},
+    {'e', "Elapsed", "ELAPSED",
      [](O o, C r) { o += r.job.started ? format_duration(run_time(r.job, r.now)) : "-"; }},
-    {'s', "Cost", "COST", 0, true,
-     [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
-    {'r', "Rate", "PER HOUR", 0, true,
-     [](O o, C r) { o += r.job.cost_rate ? format_money(*r.job.cost_rate, 4) : "-"; }},
-};
+    {'s', "Cost", "COST", [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
+    {'r', "Rate", "PER HOUR",
+     [](O o, C r) { o += r.job.cost_rate ? format_money(*r.job.cost_rate, 4) : "-"; }}};
 constexpr std::string_view kCostFormat = "%.3j %n %u %q %.4g %.5c %.7e %.8s %.8r";
 
 Result<int> run_cost(const Invocation& in, const Top& top) {

@@ -27,7 +27,7 @@ struct Entry {
   std::string start, end, nodes, state, reason, tres;  // of an event or a reservation
 };
 
-std::span<const Field<Entry>> entry_fields();
+std::span<const Column<Entry>> entry_fields();
 
 // The layout of a list of fields. As in Slurm, a name may be cut: three letters are enough for most
 // of them, fewer for some; the first field that begins so is meant.

@@ -187,7 +187,7 @@ void print_entries(const SacctmgrCall& options, Layout layout, const std::vector
     layout.after = " ";
   }
   TableWriter table(std::move(layout), style, stdout);
-  for (const Entry& entry : entries) put_row<Entry>(table, entry_fields(), entry);
+  for (const Entry& entry : entries) add_row<Entry>(table, entry_fields(), entry);
 }
 
 std::vector<Entry> clusters_from(const proto::TenancyDocuments& documents, const Conditions& c) {

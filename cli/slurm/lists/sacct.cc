@@ -43,14 +43,14 @@ std::string fields_of(std::string_view asked) {
       list += one + ",";
       continue;
     }
-    for (const Field<AccountRow>& field : account_fields()) list += std::string(field.name) + ",";
+    for (const Column<AccountRow>& field : account_fields()) list += std::string(field.name) + ",";
   }
   return list;
 }
 
 void print_help_format() {
   std::size_t column = 0;
-  for (const Field<AccountRow>& field : account_fields()) {
+  for (const Column<AccountRow>& field : account_fields()) {
     if (column > 0) fmt::print("{}", column % 4 == 0 ? "\n" : " ");
     fmt::print("{:<19}", field.name);
     ++column;
@@ -74,10 +74,10 @@ void print_accounts(const SacctQuery& q, const History& history, Layout layout) 
   for (const proto::HistoryRow& job : history.jobs) {
     const Choice choice = choose_lines(q, job);
     AccountRow row{&job, nullptr, history.now, q.units, cluster};
-    if (choice.job) put_row(table, account_fields(), row);
+    if (choice.job) add_row(table, account_fields(), row);
     for (const proto::StepRow* step : choice.steps) {
       row.step = step;
-      put_row(table, account_fields(), row);
+      add_row(table, account_fields(), row);
     }
   }
 }
@@ -104,7 +104,7 @@ Result<int> run_sacct(const Invocation& call) {
   std::vector<std::string> unknown;
   const Layout layout =
       list_layout(q.fields.empty() ? std::string(kUsualList) : fields_of(q.fields),
-                  names_of(account_fields()), unknown);
+                  infos(account_fields()), unknown);
   if (!unknown.empty()) {
     complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
     return 1;

@@ -347,7 +347,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
     partition = std::max(partition, p.name.size() + p.is_default);
   for (const auto& n : all->nodes) node = std::max(node, n.name.size());
   std::vector<std::string> unknown;
-  const auto names = names_of(node_fields());
+  const auto names = infos(node_fields());
   const Layout layout = !q.names.empty() && lower_case(q.names) != "all"
                             ? names_layout(q.names, names, unknown)
                             : letters_layout(!q.names.empty()    ? "%all"
@@ -364,7 +364,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   TableWriter table(layout, style, stdout);
   auto lines = node_lines(q, layout, *all, cluster);
   sort_node_lines(lines, !q.sort.empty() ? q.sort : q.by_node ? "N" : "#P,-t", all->partitions);
-  for (const NodeGroup& line : lines) put_row(table, node_fields(), line);
+  for (const NodeGroup& line : lines) add_row(table, node_fields(), line);
   return 0;
 }
 

@@ -219,7 +219,7 @@ constexpr Option kSqueueOptions[] = {
 constexpr std::string_view kSqueuePrefixes[] = {"SQUEUE_"};
 
 Layout squeue_layout(const SqueueQuery& q, std::vector<std::string>& unknown) {
-  const auto names = names_of(queue_fields());
+  const auto names = infos(queue_fields());
   if (!q.names.empty()) return names_layout(q.names, names, unknown);
   std::string_view format = q.letters;
   if (format.empty())
@@ -280,7 +280,7 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
   TableStyle style;
   style.header = !q.no_header;
   TableWriter table(layout, style, stdout);
-  for (const QueueRow& row : *rows) put_row(table, queue_fields(), row);
+  for (const QueueRow& row : *rows) add_row(table, queue_fields(), row);
   return 0;
 }
 

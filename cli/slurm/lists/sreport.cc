@@ -63,30 +63,21 @@ void put_by_size(std::string& out, const UseLine& line) {
 }
 using U = const UseLine&;
 using Out = std::string&;
-constexpr Field<UseLine> kUseFields[] = {
-    {.name = "Cluster", .put = [](Out o, U v) { o += v.cluster; }, .width = 9},
-    {.name = "Account", .put = [](Out o, U v) { o += v.account; }, .width = 15},
-    {.name = "Accounts",
-     .header = "Account",
-     .put = [](Out o, U v) { o += v.account; },
-     .width = 15},
-    {.name = "Login", .put = [](Out o, U v) { o += v.login; }, .width = 9},
-    {.name = "Proper",
-     .header = "Proper Name",
-     .put = [](Out o, U v) { o += v.login; },
-     .width = 15},
-    {.name = "TresName", .header = "TRES Name", .put = [](Out o, U) { o += "cpu"; }, .width = 14},
-    {.name = "Used", .put = [](Out o, U v) { o += std::to_string(v.used); }, .width = 8},
-    {.name = "Energy", .put = [](Out o, U) { o += "0"; }, .width = 8},
-    {.name = "0-49 CPUs", .put = put_by_size<0>, .width = 13},
-    {.name = "50-249 CPUs", .put = put_by_size<1>, .width = 13},
-    {.name = "250-499 CPUs", .put = put_by_size<2>, .width = 13},
-    {.name = "500-999 CPUs", .put = put_by_size<3>, .width = 13},
-    {.name = ">= 1000 CPUs", .put = put_by_size<4>, .width = 13},
-    {.name = "Part",
-     .header = "% of cluster",
-     .put = [](Out o, U v) { o += fmt::format("{:.2f}%", v.part); },
-     .width = 12},
+constexpr Column<UseLine> kUseFields[] = {
+    sized("Cluster", 9, [](Out o, U v) { o += v.cluster; }),
+    sized("Account", 15, [](Out o, U v) { o += v.account; }),
+    sized("Accounts", "Account", 15, [](Out o, U v) { o += v.account; }),
+    sized("Login", 9, [](Out o, U v) { o += v.login; }),
+    sized("Proper", "Proper Name", 15, [](Out o, U v) { o += v.login; }),
+    sized("TresName", "TRES Name", 14, [](Out o, U) { o += "cpu"; }),
+    sized("Used", 8, [](Out o, U v) { o += std::to_string(v.used); }),
+    sized("Energy", 8, [](Out o, U) { o += "0"; }),
+    sized("0-49 CPUs", 13, put_by_size<0>),
+    sized("50-249 CPUs", 13, put_by_size<1>),
+    sized("250-499 CPUs", 13, put_by_size<2>),
+    sized("500-999 CPUs", 13, put_by_size<3>),
+    sized(">= 1000 CPUs", 13, put_by_size<4>),
+    sized("Part", "% of cluster", 12, [](Out o, U v) { o += fmt::format("{:.2f}%", v.part); }),
 };
 
 struct Report {
@@ -184,7 +175,7 @@ std::vector<UseLine> sizes_of(const History& history, const Span& span, std::str
 Result<int> run_report(const SreportCall& c, const Report& report, const Span& span) {
   std::vector<std::string> unknown;
   Layout layout = list_layout(span.format.empty() ? report.format : std::string_view(span.format),
-                              names_of<UseLine>(kUseFields), unknown);
+                              infos<UseLine>(kUseFields), unknown);
   if (!unknown.empty()) {
     fmt::print(stderr, " Unknown field '{}'\n", unknown.front());
     return 1;
@@ -226,7 +217,7 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
     std::fflush(stdout);
   }
   TableWriter table(std::move(layout), style, stdout);
-  for (const UseLine& line : lines) put_row<UseLine>(table, kUseFields, line);
+  for (const UseLine& line : lines) add_row<UseLine>(table, kUseFields, line);
   return 0;
 }
 

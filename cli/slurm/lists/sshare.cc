@@ -51,39 +51,30 @@ std::string level_text(const ShareLine& v) {
 
 using S = const ShareLine&;
 using Out = std::string&;
-constexpr Field<ShareLine> kShareFields[] = {
-    {.name = "Account", .put = [](Out o, S v) { o += v.account; }, .width = -20},
-    {.name = "Cluster", .put = [](Out o, S v) { o += v.cluster; }, .width = 10},
-    {.name = "EffectvUsage",
-     .put = [](Out o, S v) { o += fmt::format("{:.6f}", v.row == nullptr ? 1.0 : v.row->part); },
-     .width = 13},
-    {.name = "FairShare",
-     .put = [](Out o, S v) { o += v.fair_share ? fmt::format("{:.6f}", *v.fair_share) : ""; },
-     .width = 10},
-    {.name = "GrpTRESMins", .put = [](Out, S) {}, .width = 30},
-    {.name = "GrpTRESRaw", .put = [](Out, S) {}, .width = 30},
-    {.name = "ID", .put = [](Out, S) {}, .width = 6},
-    {.name = "LevelFS", .put = [](Out o, S v) { o += level_text(v); }, .width = 10},
-    {.name = "NormShares",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->share); },
-     .width = 11},
-    {.name = "NormUsage",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->part); },
-     .width = 11},
-    {.name = "Partition", .put = [](Out, S) {}, .width = 12},
-    {.name = "RawShares",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : std::to_string(v.row->shares); },
-     .width = 10},
-    {.name = "RawUsage",
-     .put =
-         [](Out o, S v) {
-           o += v.row == nullptr ? "0" : std::to_string(static_cast<std::int64_t>(v.row->usage));
-         },
-     .width = 11},
-    {.name = "TRESRunMins", .put = [](Out, S) {}, .width = 30},
-    {.name = "User",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : v.row->user; },
-     .width = 10},
+constexpr Column<ShareLine> kShareFields[] = {
+    sized("Account", -20, [](Out o, S v) { o += v.account; }),
+    sized("Cluster", 10, [](Out o, S v) { o += v.cluster; }),
+    sized("EffectvUsage", 13,
+          [](Out o, S v) { o += fmt::format("{:.6f}", v.row == nullptr ? 1.0 : v.row->part); }),
+    sized("FairShare", 10,
+          [](Out o, S v) { o += v.fair_share ? fmt::format("{:.6f}", *v.fair_share) : ""; }),
+    sized("GrpTRESMins", 30, [](Out, S) {}),
+    sized("GrpTRESRaw", 30, [](Out, S) {}),
+    sized("ID", 6, [](Out, S) {}),
+    sized("LevelFS", 10, [](Out o, S v) { o += level_text(v); }),
+    sized("NormShares", 11,
+          [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->share); }),
+    sized("NormUsage", 11,
+          [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->part); }),
+    sized("Partition", 12, [](Out, S) {}),
+    sized("RawShares", 10,
+          [](Out o, S v) { o += v.row == nullptr ? "" : std::to_string(v.row->shares); }),
+    sized("RawUsage", 11,
+          [](Out o, S v) {
+            o += v.row == nullptr ? "0" : std::to_string(static_cast<std::int64_t>(v.row->usage));
+          }),
+    sized("TRESRunMins", 30, [](Out, S) {}),
+    sized("User", 10, [](Out o, S v) { o += v.row == nullptr ? "" : v.row->user; }),
 };
 
 constexpr Option kSshareOptions[] = {
@@ -174,7 +165,7 @@ Result<int> run_sshare(const Invocation& call) {
     return 1;
   }
   if (q.help_format) {
-    for (const Field<ShareLine>& field : kShareFields) fmt::print("{:<20}\n", field.name);
+    for (const Column<ShareLine>& field : kShareFields) fmt::print("{:<20}\n", field.name);
     return 0;
   }
   std::string named;
@@ -182,7 +173,7 @@ Result<int> run_sshare(const Invocation& call) {
   std::vector<std::string> unknown;
   Layout layout = list_layout(
       q.fields.empty() ? q.long_form ? kShareLongList : kShareList : std::string_view(q.fields),
-      names_of<ShareLine>(kShareFields), unknown);
+      infos<ShareLine>(kShareFields), unknown);
   if (!unknown.empty()) {
     complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
     return 1;
@@ -203,13 +194,13 @@ Result<int> run_sshare(const Invocation& call) {
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
   if (!q.users_only)
-    put_row<ShareLine>(table, kShareFields, {nullptr, "root", std::nullopt, cluster});
+    add_row<ShareLine>(table, kShareFields, {nullptr, "root", std::nullopt, cluster});
   for (std::size_t i = 0; i < reply->rows.size(); ++i) {
     const proto::ShareRow& row = reply->rows[i];
     if (!is_shown(q, row)) continue;
     const std::string name = row.project.empty() ? row.tenant : row.project;
     const std::string blanks(q.users_only ? 0 : Ranks::depth(row), ' ');
-    put_row<ShareLine>(table, kShareFields, {&row, blanks + name, ranks.of(i), cluster});
+    add_row<ShareLine>(table, kShareFields, {&row, blanks + name, ranks.of(i), cluster});
   }
   return 0;
 }

@@ -20,7 +20,7 @@ struct AccountRow {
   std::string_view cluster;
 };
 
-std::span<const Field<AccountRow>> account_fields();
+std::span<const Column<AccountRow>> account_fields();
 
 // Values of a line, computed in account_values.cc.
 std::string state_with_canceller(const AccountRow& v);

@@ -11,7 +11,7 @@
 
 namespace gantry::cli::slurm {
 
-std::span<const Field<NodeGroup>> node_fields();
+std::span<const Column<NodeGroup>> node_fields();
 
 // The GPUs of a node: "gpu:a100:4", "gpu:2", "(null)". The models are known only if the request for
 // nodes asked for GPUs.

@@ -99,7 +99,7 @@ std::string node_sort_text(const NodeGroup& line, const NodeSortKey& key,
     default: break;
   }
   std::string text;
-  for (const Field<NodeGroup>& field : node_fields())
+  for (const Column<NodeGroup>& field : node_fields())
     if (field.letter == key.letter) field.put(text, line);
   return natural(text);
 }
@@ -111,7 +111,7 @@ Result<void> check_node_sort(std::string_view keys) {
   for (const char c : keys) {
     const bool known = kNodeSortMarks.find(c) != std::string_view::npos ||
                        std::any_of(fields.begin(), fields.end(),
-                                   [&](const Field<NodeGroup>& f) { return f.letter == c; });
+                                   [&](const Column<NodeGroup>& f) { return f.letter == c; });
     if (!known)
       return fail(ErrorCode::invalid_argument, fmt::format("Invalid sort specification: {}", c));
   }

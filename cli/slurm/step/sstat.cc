@@ -107,7 +107,7 @@ Result<int> run_sstat(const Invocation& call) {
   }
   std::vector<std::string> unknown;
   Layout layout = list_layout(q.fields.empty() ? kStatList : std::string_view(q.fields),
-                              names_of(account_fields()), unknown);
+                              infos(account_fields()), unknown);
   if (!unknown.empty()) {
     complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
     return 1;
@@ -132,7 +132,7 @@ Result<int> run_sstat(const Invocation& call) {
     std::size_t shown = 0;
     for (const proto::HistoryRow& job : history->jobs)
       for (const proto::StepRow* one : stat_steps(q, job, step)) {
-        put_row(table, account_fields(), {&job, one, history->now, q.units, cluster});
+        add_row(table, account_fields(), {&job, one, history->now, q.units, cluster});
         ++shown;
       }
     if (shown > 0) continue;
