@@ -65,25 +65,6 @@ Result<void> add_jobs(Query& q, std::string_view text) {
   }
   return {};
 }
-Result<void> set_start(Query& q, std::string_view text) {
-  ASSIGN(t, parse_time(text, q.now, TimeSense::latest));
-  q.history.start = *t;
-  return {};
-}
-Result<void> set_end(Query& q, std::string_view text) {
-  ASSIGN(t, parse_time(text, q.now, TimeSense::latest));
-  q.history.end = *t;
-  return {};
-}
-Result<void> set_brief(Query& q, std::string_view) {
-  q.fields = kAccountBriefFields;
-  return {};
-}
-Result<void> set_long(Query& q, std::string_view) {
-  q.fields = q.efficiency ? kAccountAllEfficiencyFields : kAccountLongFields;
-  q.long_form = true;
-  return {};
-}
 Result<void> set_efficiency(Query& q, std::string_view) {
   q.fields = q.long_form ? kAccountAllEfficiencyFields : kAccountEfficiencyFields;
   q.efficiency = true;
@@ -96,31 +77,32 @@ Result<void> set_delimiter(Query& q, std::string_view text) {
   return {};
 }
 
-Result<void> set_duplicates(Query& q, std::string_view) {
-  q.history.duplicates = true;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("accounts", 'A', "NAME,...", "Jobs of these accounts",
           call<add_words<Query, &proto::JobFilter::accounts>>),
     flag("allocations", 'X', "Jobs only, without their steps", put<&Query::jobs_only>),
     flag("allusers", 'a', "Jobs of all users (that one may see)", put<&Query::all_users>),
-    flag("brief", 'b', "JobID, State and ExitCode", call<set_brief>),
+    flag("brief", 'b', "JobID, State and ExitCode",
+         does<[](Query& q) { q.fields = kAccountBriefFields; }>),
     takes("delimiter", "TEXT", "Between the values of -p and -P (default |)", call<set_delimiter>),
-    flag("duplicates", 'D', "Every run of a requeued job, not only the last", call<set_duplicates>),
+    flag("duplicates", 'D', "Every run of a requeued job, not only the last",
+         put<AT(Query, history.duplicates)>),
     flag("efficiency",
          "What jobs used of the cores, memory and GPUs that they had; with -l also power, energy "
          "and idle time, with --json the series of each GPU",
          call<set_efficiency>),
-    takes("endtime", 'E', "TIME", "Jobs that existed before this time", call<set_end>),
+    takes("endtime", 'E', "TIME", "Jobs that existed before this time",
+          put_time<AT(Query, history.end), TimeSense::latest>),
     takes("format", 'o', "FIELD[%WIDTH],...",
           "These fields; %-20 aligns left; --helpformat lists them", put<&Query::fields>)
         .from_env("FORMAT"),
     flag("helpformat", 'e', "List the fields", put<&Query::help_format>),
     takes("jobs", 'j', "JOB[.STEP],...", "These jobs", call<add_jobs>),
     flag("json", "All fields as JSON", put<&Query::json>),
-    flag("long", 'l', "Many columns", call<set_long>),
+    flag("long", 'l', "Many columns", does<[](Query& q) {
+           q.fields = q.efficiency ? kAccountAllEfficiencyFields : kAccountLongFields;
+           q.long_form = true;
+         }>),
     takes("name", "NAME,...", "Jobs of these names",
           call<add_words<Query, &proto::JobFilter::names>>),
     flag("noconvert", "Sizes in bytes", put<&Query::bytes>),
@@ -133,7 +115,7 @@ constexpr Option kOptions[] = {
     takes("starttime", 'S', "TIME",
           "Jobs that existed after this time: 2026-01-31, now-1day (default: today, or any time "
           "with -j)",
-          call<set_start>),
+          put_time<AT(Query, history.start), TimeSense::latest>),
     takes("state", 's', "STATE,...", "Jobs in these states",
           call<add_words<Query, &proto::JobFilter::states>>),
     takes("user", 'u', "USER,...", "Jobs of these users",

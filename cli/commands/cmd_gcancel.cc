@@ -32,12 +32,6 @@ Result<void> add_given(Request& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");
   return add_words<Request, Member>(r, text);
 }
-Result<void> set_signal(Request& r, std::string_view text) {
-  ASSIGN(signal, parse_signal(text));
-  r.cancel.signal = *signal;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("account", 'A', "NAME", "Jobs of this account",
           call<add_given<&proto::JobFilter::accounts>>),
@@ -55,7 +49,7 @@ constexpr Option kOptions[] = {
           call<add_given<&proto::JobFilter::reservations>>),
     takes("signal", 's', "SIGNAL",
           "Send this signal to the job's steps instead of ending the job: TERM, SIGUSR1, 15",
-          call<set_signal>),
+          parsed<parse_signal, AT(Request, cancel.signal)>),
     takes("state", 't', "STATE", "Jobs in this state: PENDING, RUNNING",
           call<add_given<&proto::JobFilter::states>>),
     takes("user", 'u', "USER", "Jobs of this user", call<add_given<&proto::JobFilter::users>>),

@@ -30,21 +30,6 @@ struct Query {
 Result<void> add_jobs(Query& q, std::string_view text) {
   return add_job_refs(q.tuples.filter.jobs, text);
 }
-Result<void> set_most(Query& q, std::string_view text) {
-  ASSIGN(number, parse_integer("the number of jobs", text, 1, 1'000'000'000));
-  q.most = static_cast<std::uint32_t>(*number);
-  return {};
-}
-
-Result<void> set_long(Query& q, std::string_view) {
-  q.format = kPriorityLongFormat;
-  return {};
-}
-Result<void> set_terms(Query& q, std::string_view) {
-  q.format = kPriorityTermsFormat;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("account", 'A', "NAME,...", "Jobs of these accounts (projects)",
           call<add_words<Query, &proto::JobFilter::accounts>>),
@@ -53,8 +38,9 @@ constexpr Option kOptions[] = {
     takes("jobs", 'j', "JOB,...", "These jobs", call<add_jobs>),
     flag("json", "As JSON, a page on each line", put<&Query::json>),
     flag("long", 'l', "All fields that are compared, which are wider than 80 columns",
-         call<set_long>),
-    takes("most", 'n', "N", "Only the first N", call<set_most>),
+         does<[](Query& q) { q.format = kPriorityLongFormat; }>),
+    takes("most", 'n', "N", "Only the first N",
+          number<"the number of jobs", 1, 1'000'000'000, &Query::most>),
     flag("noheader", 'h', "No header", put<&Query::no_header>),
     takes("partition", 'p', "PARTITION,...", "Jobs of these tenants and partitions",
           call<add_words<Query, &proto::JobFilter::partitions>>),
@@ -62,7 +48,7 @@ constexpr Option kOptions[] = {
           call<add_words<Query, &proto::JobFilter::users>>),
     flag("weights", 'w',
          "The terms of the weighted priority, where gantry.yaml sets weights for it",
-         call<set_terms>),
+         does<[](Query& q) { q.format = kPriorityTermsFormat; }>),
 };
 
 // For jobs that the reply has no row of: says when they ended, that they do not wait, or that there

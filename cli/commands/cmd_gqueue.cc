@@ -42,24 +42,6 @@ Result<void> set_format(Query& q, std::string_view text) {
   q.own_format = true;
   return {};
 }
-Result<void> set_long(Query& q, std::string_view) {
-  q.format = kQueueLongFormat;
-  return {};
-}
-Result<void> set_start(Query& q, std::string_view) {
-  q.start = true;
-  q.format = kQueueStartFormat;
-  return {};
-}
-Result<void> set_cost(Query& q, std::string_view) {
-  q.format = kQueueCostFormat;
-  return {};
-}
-Result<void> set_why(Query& q, std::string_view) {
-  q.start = true;
-  q.format = kQueueWhyFormat;
-  return {};
-}
 Result<void> set_watch(Query& q, std::string_view text) {
   if (text.empty()) text = "2";
   ASSIGN(n, parse_integer("seconds", text, 1, 3600));
@@ -78,9 +60,11 @@ constexpr Option kOptions[] = {
         .from_env("FORMAT"),
     takes("job", 'j', "JOB,...", "These jobs: 12, 12_3, 12_[1-4]", call<add_jobs>),
     takes("jobs", "JOB,...", "The same", call<add_jobs>),
-    flag("cost", "What jobs have cost so far and cost per hour", call<set_cost>),
+    flag("cost", "What jobs have cost so far and cost per hour",
+         does<[](Query& q) { q.format = kQueueCostFormat; }>),
     flag("json", "All fields as JSON", put<&Query::json>),
-    flag("long", 'l', "Show time limits as well", call<set_long>),
+    flag("long", 'l', "Show time limits as well",
+         does<[](Query& q) { q.format = kQueueLongFormat; }>),
     flag("me", "My jobs", put<&Query::me>),
     takes("name", 'n', "NAME,...", "Jobs of these names",
           call<add_words<Query, &proto::JobFilter::names>>),
@@ -93,7 +77,10 @@ constexpr Option kOptions[] = {
           call<add_words<Query, &proto::JobFilter::reservations>>)
         .from_env("RESERVATION"),
     flag("start", "Pending jobs with the time at which they are expected to start",
-         call<set_start>),
+         does<[](Query& q) {
+           q.start = true;
+           q.format = kQueueStartFormat;
+         }>),
     takes("states", 't', "STATE,...", "Jobs in these states, or all (default: all but ended ones)",
           call<add_words<Query, &proto::JobFilter::states>>)
         .from_env("STATES"),
@@ -101,7 +88,10 @@ constexpr Option kOptions[] = {
           call<add_words<Query, &proto::JobFilter::users>>)
         .from_env("USERS"),
     flag("why", "Pending jobs with the cause of their wait in words, and when they may start",
-         call<set_why>),
+         does<[](Query& q) {
+           q.start = true;
+           q.format = kQueueWhyFormat;
+         }>),
     may_take("watch", "SECONDS",
              "Keep showing the queue; when the output is no terminal, a line for each change until "
              "no job is left",

@@ -21,18 +21,13 @@ constexpr std::string_view kBudgetFormat = "%n %t %.8a %.8s %.8l %.9f %.4u";
 constexpr std::string_view kBudgetLongFormat =
     "%n %t %p %.10a %.10s %.10r %.10l %.10f %.5u %.7w %A";
 
-Result<void> set_long(BudgetOptions& options, std::string_view) {
-  options.format = kBudgetLongFormat;
-  return {};
-}
-
 constexpr Option kBudgetOptions[] = {
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           put<&BudgetOptions::format>),
     flag("json", "As JSON", put<&BudgetOptions::json>),
     flag("long", 'l',
          "Also the period, what is set aside, who waits, and what happens at the limit",
-         call<set_long>),
+         does<[](BudgetOptions& options) { options.format = kBudgetLongFormat; }>),
     flag("noheader", 'h', "No header", put<&BudgetOptions::no_header>),
 };
 

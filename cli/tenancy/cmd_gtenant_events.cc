@@ -16,16 +16,11 @@ struct EventOptions {
   bool json = false;
 };
 
-Result<void> set_limit(EventOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of events", text, 1, 1'000'000));
-  o.limit = static_cast<std::uint32_t>(*n);
-  return {};
-}
-
 constexpr Option kOptions[] = {
     flag("follow", 'f', "Go on with those that come", put<&EventOptions::follow>),
     flag("json", "As JSON, one event a line", put<&EventOptions::json>),
-    takes("limit", 'n', "N", "The newest N only", call<set_limit>),
+    takes("limit", 'n', "N", "The newest N only",
+          number<"the number of events", 1, 1'000'000, &EventOptions::limit>),
 };
 
 void print_event(const EventOptions& options, const proto::QuotaAlert& a) {

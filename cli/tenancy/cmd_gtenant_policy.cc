@@ -68,14 +68,9 @@ Result<void> set_since(TestOptions& o, std::string_view text) {
   o.since = *since;
   return {};
 }
-Result<void> set_most(TestOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of examples", text, 0, 10'000));
-  o.most = static_cast<std::uint64_t>(*n);
-  return {};
-}
-
 constexpr Option kTestOptions[] = {
-    takes("examples", 'n', "N", "Name at most N jobs of each policy (default 10)", call<set_most>),
+    takes("examples", 'n', "N", "Name at most N jobs of each policy (default 10)",
+          number<"the number of examples", 0, 10'000, &TestOptions::most>),
     takes("filename", 'f', "FILE|DIR", "Documents of the kind Policy; may be given several times",
           call<add_file>),
     takes("since", 'S', "TIME",

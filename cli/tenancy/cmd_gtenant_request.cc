@@ -20,10 +20,6 @@ struct AskOptions {
   bool json = false;
 };
 
-Result<void> set_budget(AskOptions& o, std::string_view text) {
-  o.wanted.budget = text;
-  return {};
-}
 Result<void> set_amount(AskOptions& o, std::string_view text) {
   const auto amount = parse_money(text);
   if (!amount) return fail(ErrorCode::usage, "--amount: " + amount.error().message);
@@ -34,14 +30,6 @@ Result<void> set_until(AskOptions& o, std::string_view text) {
   const auto until = parse_time(text, system_now());
   if (!until) return fail(ErrorCode::usage, "--until: " + until.error().message);
   o.wanted.until = *until;
-  return {};
-}
-Result<void> set_flavor(AskOptions& o, std::string_view text) {
-  o.wanted.flavor = text;
-  return {};
-}
-Result<void> set_reason(AskOptions& o, std::string_view text) {
-  o.wanted.reason = text;
   return {};
 }
 Result<void> set_quota(AskOptions& o, std::string_view text) {
@@ -61,10 +49,10 @@ Result<void> set_quota(AskOptions& o, std::string_view text) {
 
 constexpr Option kAskOptions[] = {
     takes("amount", "MONEY", "How much more the budget is to be", call<set_amount>),
-    takes("budget", "NAME", "Of which budget, with --amount", call<set_budget>),
-    takes("comment", 'm', "TEXT", "Why", call<set_reason>),
+    takes("budget", "NAME", "Of which budget, with --amount", put<AT(AskOptions, wanted.budget)>),
+    takes("comment", 'm', "TEXT", "Why", put<AT(AskOptions, wanted.reason)>),
     takes("flavor", "FLAVOR", "Of which quota; of all flavors together unless given",
-          call<set_flavor>),
+          put<AT(AskOptions, wanted.flavor)>),
     flag("json", "As JSON", put<&AskOptions::json>),
     takes("quota", "RESOURCE=N", "How much more nominal quota: gpu=8, memory=512Gi",
           call<set_quota>),

@@ -51,19 +51,13 @@ struct SecretOptions {
   bool no_header = false;
 };
 
-Result<void> set_keep(SecretOptions& o, std::string_view text) {
-  ASSIGN(keep, parse_integer("--keep", text, 1, proto::kMaxSecretVersions));
-  o.keep = static_cast<std::uint32_t>(*keep);
-  return {};
-}
-
 constexpr Option kSetOptions[] = {
     takes("file", 'f', "FILE",
           "Take the content from this file, byte by byte (default: standard input)",
           put<&SecretOptions::file>),
     flag("json", "As JSON", put<&SecretOptions::json>),
     takes("keep", "N", "How many versions are kept, with the new one (1 to 16, default 5)",
-          call<set_keep>),
+          number<"--keep", 1, proto::kMaxSecretVersions, &SecretOptions::keep>),
 };
 constexpr Option kListOptions[] = {
     flag("json", "As JSON", put<&SecretOptions::json>),

@@ -20,20 +20,16 @@ struct GetOptions {
   bool json = false;
 };
 
-Result<void> set_revision(GetOptions& options, std::string_view text) {
-  ASSIGN(revision, parse_revision(text));
-  options.revision = *revision;
-  return {};
-}
-
 constexpr Option kGetOptions[] = {
     flag("json", "As JSON", put<&GetOptions::json>),
-    takes("revision", 'r', "N", "As they were at an earlier revision", call<set_revision>),
+    takes("revision", 'r', "N", "As they were at an earlier revision",
+          parsed<parse_revision, &GetOptions::revision>),
 };
 constexpr Option kExportOptions[] = {
     takes("directory", 'd', "DIR", "A file for each, kind/name.yaml, instead of standard output",
           put<&GetOptions::folder>),
-    takes("revision", 'r', "N", "As they were at an earlier revision", call<set_revision>),
+    takes("revision", 'r', "N", "As they were at an earlier revision",
+          parsed<parse_revision, &GetOptions::revision>),
 };
 
 Result<int> run_get(const Invocation& in) {
@@ -97,15 +93,10 @@ struct HistoryOptions {
   bool json = false;
 };
 
-Result<void> set_limit(HistoryOptions& options, std::string_view text) {
-  ASSIGN(number, parse_integer("the number of revisions", text, 1, 1'000'000));
-  options.limit = static_cast<std::uint32_t>(*number);
-  return {};
-}
-
 constexpr Option kHistoryOptions[] = {
     flag("json", "As JSON", put<&HistoryOptions::json>),
-    takes("limit", "N", "Only the newest N", call<set_limit>),
+    takes("limit", "N", "Only the newest N",
+          number<"the number of revisions", 1, 1'000'000, &HistoryOptions::limit>),
     flag("long", 'l', "With what changed in each", put<&HistoryOptions::long_form>),
     flag("noheader", 'h', "No header", put<&HistoryOptions::no_header>),
 };

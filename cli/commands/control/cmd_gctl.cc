@@ -91,10 +91,6 @@ struct TokenOptions {
   proto::MakeToken message;
   bool json = false;
 };
-Result<void> set_token_user(TokenOptions& o, std::string_view text) {
-  o.message.user = text;
-  return {};
-}
 Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
   ASSIGN(lifetime, parse_duration(text));
   if (!*lifetime || **lifetime <= Duration{})
@@ -102,28 +98,20 @@ Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
   o.message.lifetime = **lifetime;
   return {};
 }
-Result<void> set_token_audience(TokenOptions& o, std::string_view text) {
-  o.message.audience = text;
-  return {};
-}
-Result<void> set_token_tenant(TokenOptions& o, std::string_view text) {
-  o.message.tenant = text;
-  return {};
-}
 constexpr Option kTokenOptions[] = {
     takes("audience", "SERVICE",
           "Make an identity token for requests to this service, or to all with gantry-services; it "
           "is printed alone, and gives no rights here",
-          call<set_token_audience>),
+          put<AT(TokenOptions, message.audience)>),
     flag("json", "As JSON", put<&TokenOptions::json>),
     takes("lifetime", 't', "TIME",
           "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
           call<set_token_lifetime>),
     takes("tenant", "TENANT",
           "With --audience: in whose name services are called (default: one's only tenant)",
-          call<set_token_tenant>),
+          put<AT(TokenOptions, message.tenant)>),
     takes("user", 'u', "USER", "For this user instead of oneself (administrators)",
-          call<set_token_user>),
+          put<AT(TokenOptions, message.user)>),
 };
 
 Result<int> run_token(const Invocation& in) {

@@ -27,17 +27,6 @@ struct AuditOptions {
   bool refused = false, json = false, to_syslog = false;
 };
 
-Result<void> set_last(AuditOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of records", text, 1, 1'000'000));
-  o.last = static_cast<std::uint64_t>(*n);
-  return {};
-}
-Result<void> set_after(AuditOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of a record", text, 0, INT64_MAX));
-  o.after = static_cast<std::uint64_t>(*n);
-  return {};
-}
-
 constexpr Option kDirectory{
     .name = "dir",
     .arg = Arg::required,
@@ -49,7 +38,8 @@ constexpr Option kDirectory{
 constexpr Option kShowOptions[] = {
     kDirectory,
     flag("json", "The lines as they are in the log", put<&AuditOptions::json>),
-    takes("last", 'n', "N", "At most so many records, the newest (default 50)", call<set_last>),
+    takes("last", 'n', "N", "At most so many records, the newest (default 50)",
+          number<"the number of records", 1, 1'000'000, &AuditOptions::last>),
     flag("refused", "Only requests that were refused", put<&AuditOptions::refused>),
     takes("request", 'r', "NAME", "Only this request: SubmitJob, ApplyTenancy",
           put<&AuditOptions::message>),
@@ -63,7 +53,8 @@ constexpr Option kVerifyOptions[] = {
           put<&AuditOptions::head>),
 };
 constexpr Option kExportOptions[] = {
-    takes("after", "N", "Only records with a higher number (default 0: all)", call<set_after>),
+    takes("after", "N", "Only records with a higher number (default 0: all)",
+          number<"the number of a record", 0, INT64_MAX, &AuditOptions::after>),
     kDirectory,
     flag("syslog", "To syslog (facility authpriv) instead of standard output",
          put<&AuditOptions::to_syslog>),

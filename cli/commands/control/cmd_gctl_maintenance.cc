@@ -44,22 +44,13 @@ Result<void> set_batch(Maintain& m, std::string_view text) {
   if (percent) m.batch = 0;
   return {};
 }
-Result<void> set_partitions(Maintain& m, std::string_view text) {
-  m.partitions = split_list(text);
-  return {};
-}
-Result<void> set_wait(Maintain& m, std::string_view text) {
-  ASSIGN(wait, parse_duration(text));
-  m.wait = *wait;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("batch", 'b', "N|N%", "So many nodes at a time (default 10%, at least one)",
           call<set_batch>),
     takes("check", 'c', "COMMAND", "Says with its exit status whether a node is well again",
           put<&Maintain::check>),
-    takes("partition", 'p', "NAME,...", "Nodes of these partitions", call<set_partitions>),
+    takes("partition", 'p', "NAME,...", "Nodes of these partitions",
+          parsed<split_list, &Maintain::partitions>),
     takes("pool", 'P', "NAME,...", "Nodes of these pools (documents of the kind NodePool)",
           put<&Maintain::pools>),
     takes("reason", 'r', "TEXT", "Shown by ginfo -R meanwhile (default: maintenance)",
@@ -69,7 +60,7 @@ constexpr Option kOptions[] = {
     takes("run", 'x', "COMMAND", "What is to be done for a node, as soon as nothing runs there",
           put<&Maintain::run>),
     takes("wait", 'w', "TIME", "Give up on a batch whose jobs take longer: minutes, or H:M:S",
-          call<set_wait>),
+          parsed<parse_duration, &Maintain::wait>),
 };
 
 bool listed(const std::vector<std::string>& list, const std::string& what) {

@@ -26,56 +26,12 @@ Result<void> set_nodes(Reserve& r, std::string_view text) {
   for (std::string& name : *names) r.make.nodes.push_back(std::move(name));
   return {};
 }
-Result<void> set_count(Reserve& r, std::string_view text) {
-  ASSIGN(n, parse_integer("count", text, 1, 65'536));
-  r.make.count = static_cast<std::uint32_t>(*n);
-  return {};
-}
-Result<void> set_start(Reserve& r, std::string_view text) {
-  ASSIGN(t, parse_time(text, r.now));
-  r.make.start = *t;
-  return {};
-}
-Result<void> set_end(Reserve& r, std::string_view text) {
-  ASSIGN(t, parse_time(text, r.now));
-  r.make.end = *t;
-  return {};
-}
 Result<void> set_duration(Reserve& r, std::string_view text) {
   ASSIGN(length, parse_duration(text));
   if (!*length) return fail(ErrorCode::invalid_argument, "a reservation cannot be UNLIMITED");
   r.make.length = **length;
   return {};
 }
-Result<void> set_partition(Reserve& r, std::string_view text) {
-  r.make.partition = text;
-  return {};
-}
-Result<void> set_features(Reserve& r, std::string_view text) {
-  r.make.constraint = text;
-  return {};
-}
-Result<void> set_comment(Reserve& r, std::string_view text) {
-  r.make.comment = text;
-  return {};
-}
-Result<void> add_users(Reserve& r, std::string_view text) {
-  for (std::string& user : split_list(text)) r.make.users.push_back(std::move(user));
-  return {};
-}
-Result<void> add_tenants(Reserve& r, std::string_view text) {
-  for (std::string& tenant : split_list(text)) r.make.tenants.push_back(std::move(tenant));
-  return {};
-}
-Result<void> set_maintenance(Reserve& r, std::string_view) {
-  r.make.maintenance = true;
-  return {};
-}
-Result<void> set_ignore_jobs(Reserve& r, std::string_view) {
-  r.make.ignore_jobs = true;
-  return {};
-}
-
 Result<void> set_repeat(Reserve& r, std::string_view text) {
   for (const auto& [every, name] : enum_names(Recurrence{}))
     if (name == text) {
@@ -100,20 +56,21 @@ Result<void> set_purge(Reserve& r, std::string_view text) {
 }
 
 constexpr Option kReserveOptions[] = {
-    takes("comment", "TEXT", "What it is for", call<set_comment>),
+    takes("comment", "TEXT", "What it is for", put<AT(Reserve, make.comment)>),
     takes("count", 'N', "N", "So many nodes, chosen among those that nobody needs then",
-          call<set_count>),
+          number<"count", 1, 65'536, AT(Reserve, make.count)>),
     takes("duration", 't', "TIME", "How long: minutes, H:M:S, D-H, D-H:M:S", call<set_duration>),
-    takes("end", 'E', "TIME", "Until when, instead of a duration", call<set_end>),
+    takes("end", 'E', "TIME", "Until when, instead of a duration", put_time<AT(Reserve, make.end)>),
     takes("features", 'C', "FEATURES", "With --count: nodes with these features: a, a&b, a|b",
-          call<set_features>),
+          put<AT(Reserve, make.constraint)>),
     flag("ignore-jobs", "Although jobs may still run there when it begins; they are left alone",
-         call<set_ignore_jobs>),
+         put<AT(Reserve, make.ignore_jobs)>),
     flag("json", "What was made as JSON", put<&Reserve::json>),
-    flag("maintenance", "Nobody's: no job runs there meanwhile", call<set_maintenance>),
+    flag("maintenance", "Nobody's: no job runs there meanwhile",
+         put<AT(Reserve, make.maintenance)>),
     takes("nodes", 'w', "NODES", "These nodes", call<set_nodes>),
     takes("partition", 'p', "PARTITION", "With --count: nodes of this partition or tenant",
-          call<set_partition>),
+          put<AT(Reserve, make.partition)>),
     takes("purge-after", "TIME", "It ends early when no job has named it for so long",
           call<set_purge>),
     takes("repeat", "WHEN",
@@ -125,9 +82,9 @@ constexpr Option kReserveOptions[] = {
           call<set_replace>),
     takes("start", 'S', "TIME",
           "From when: 2026-01-31T08:00, 16:00, now+2hours, tomorrow (default now)",
-          call<set_start>),
-    takes("tenants", "TENANT,...", "Whose jobs may use it", call<add_tenants>),
-    takes("users", 'u', "USER,...", "Who may use it", call<add_users>),
+          put_time<AT(Reserve, make.start)>),
+    takes("tenants", "TENANT,...", "Whose jobs may use it", put<AT(Reserve, make.tenants)>),
+    takes("users", 'u', "USER,...", "Who may use it", put<AT(Reserve, make.users)>),
 };
 
 Result<int> run_reserve(const Invocation& in) {

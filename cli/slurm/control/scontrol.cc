@@ -16,36 +16,24 @@ namespace {
 struct ScontrolCall : Control {
   std::optional<std::string> clusters;
 };
-Result<void> count_details(ScontrolCall& c, std::string_view) {
-  ++c.details;
-  return {};
-}
-Result<void> set_scontrol_clusters(ScontrolCall& c, std::string_view text) {
-  c.clusters = text;
-  return {};
-}
-template <bool Control::*Shape>
-Result<void> set_control_flag(ScontrolCall& c, std::string_view) {
-  c.*Shape = true;
-  return {};
-}
 
 constexpr Option kScontrolOptions[] = {
     flag("all", 'a', "Hidden partitions as well, of which there are none", always),
     takes("cluster", 'M', "NAME", "Our own cluster's name is all that can be given",
-          call<set_scontrol_clusters>),
-    takes("clusters", "NAME", "The same", call<set_scontrol_clusters>),
-    flag("details", 'd', "Where a job has its cores, memory and GPUs", call<count_details>),
+          put<AT(ScontrolCall, clusters)>),
+    takes("clusters", "NAME", "The same", put<AT(ScontrolCall, clusters)>),
+    flag("details", 'd', "Where a job has its cores, memory and GPUs",
+         does<[](ScontrolCall& c) { ++c.details; }>),
     flag("help", 'h', "Show this help", always),
     flag("hide", "No hidden partitions, of which there are none", always),
-    may_take("json", "data_parser", "Records as JSON", call<set_control_flag<&Control::json>>),
+    may_take("json", "data_parser", "Records as JSON", put<AT(ScontrolCall, json)>),
     flag("local", "This cluster, which is always so", always),
-    flag("oneliner", 'o', "One line for each record", call<set_control_flag<&Control::oneline>>),
-    flag("quiet", 'Q', "Print nothing but errors", call<set_control_flag<&Control::quiet>>),
+    flag("oneliner", 'o', "One line for each record", put<AT(ScontrolCall, oneline)>),
+    flag("quiet", 'Q', "Print nothing but errors", put<AT(ScontrolCall, quiet)>),
     flag("verbose", 'v',
          "List the options that are in force on standard error; show says when it was asked",
-         call<set_control_flag<&Control::verbose>>),
-    may_take("yaml", "data_parser", "Records as YAML", call<set_control_flag<&Control::yaml>>),
+         put<AT(ScontrolCall, verbose)>),
+    may_take("yaml", "data_parser", "Records as YAML", put<AT(ScontrolCall, yaml)>),
     refuses("federation", "there is one cluster"),
     refuses("future", 'F', "there are no nodes of the future"),
     refuses("sibling", "there is one cluster"),

@@ -63,11 +63,6 @@ Result<void> add_scancel_states(ScancelRequest& r, std::string_view text) {
   }
   return {};
 }
-Result<void> set_scancel_clusters(ScancelRequest& r, std::string_view text) {
-  r.clusters = text;
-  return {};
-}
-
 constexpr Option kScancelOptions[] = {
     takes("account", 'A', "NAME", "Jobs of this account",
           call<add_scancel_words<&proto::JobFilter::accounts>>)
@@ -75,8 +70,8 @@ constexpr Option kScancelOptions[] = {
     flag("batch", 'b', "Signal the batch shell only", put<&ScancelRequest::batch>)
         .from_env("BATCH"),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_scancel_clusters>),
-    takes("cluster", "NAME", "The same", call<set_scancel_clusters>),
+          put<&ScancelRequest::clusters>),
+    takes("cluster", "NAME", "The same", put<&ScancelRequest::clusters>),
     flag("ctld", "Send the signal through the controller, which is always so", always)
         .from_env("CTLD"),
     flag("full", 'f', "Signal the batch shell and all steps", put<&ScancelRequest::full>)

@@ -13,11 +13,6 @@ struct SdiagQuery {
   bool reset = false;
   CallOrder order = CallOrder::count;
 };
-Result<void> set_sdiag_clusters(SdiagQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 template <CallOrder Order>
 Result<void> set_order(void* q, std::string_view) {
   static_cast<SdiagQuery*>(q)->order = Order;
@@ -27,7 +22,7 @@ Result<void> set_order(void* q, std::string_view) {
 constexpr Option kSdiagOptions[] = {
     flag("all", 'a', "All statistics, which is always so", always),
     takes("cluster", 'M', "NAME", "Our own cluster's name is all that can be given",
-          call<set_sdiag_clusters>),
+          put<&SdiagQuery::clusters>),
     refuses("json", "use ginfo --stats --json"),
     flag("reset", 'r', "Let the counters begin anew; for operators", put<&SdiagQuery::reset>),
     flag("sort-by-id", 'i', "Requests in the order of their names (else by how many they are)",

@@ -41,18 +41,9 @@ struct SinfoQuery {
   std::size_t chosen = 0;  // the same of --partition or SINFO_PARTITION
 };
 
-Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
-  ASSIGN(names, expand_hostlist(text));
-  q.nodes = std::move(*names);
-  return {};
-}
 Result<void> set_sinfo_partitions(SinfoQuery& q, std::string_view text) {
   q.partitions = split_list(text);
   ++q.chosen;
-  return {};
-}
-Result<void> set_sinfo_all(SinfoQuery& q, std::string_view) {
-  ++q.all;
   return {};
 }
 Result<void> set_sinfo_letters(SinfoQuery& q, std::string_view text) {
@@ -76,11 +67,6 @@ Result<void> set_sinfo_iterate(SinfoQuery& q, std::string_view text) {
   q.iterate = *n;
   return {};
 }
-Result<void> set_sinfo_clusters(SinfoQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 // States of Slurm's nodes, in long and in short form. A state that our nodes never have matches
 // nothing.
 struct StateWord {
@@ -158,20 +144,15 @@ Result<void> set_sinfo_states(SinfoQuery& q, std::string_view text) {
   }
   return {};
 }
-template <bool SinfoQuery::*Shape>
-Result<void> set_sinfo_shape(SinfoQuery& q, std::string_view) {
-  q.*Shape = true;
-  return {};
-}
 
 constexpr Option kSinfoOptions[] = {
     flag("all", 'a',
          "Hidden partitions as well, of which there are none; not together with --partition",
-         call<set_sinfo_all>)
+         does<[](SinfoQuery& q) { ++q.all; }>)
         .from_env("ALL"),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_sinfo_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sinfo_clusters>),
+          put<&SinfoQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SinfoQuery::clusters>),
     flag("dead", 'd', "Only nodes that do not respond", put<&SinfoQuery::dead>),
     flag("exact", 'e', "Group nodes only if they are equal in everything", put<&SinfoQuery::exact>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
@@ -180,11 +161,11 @@ constexpr Option kSinfoOptions[] = {
     takes("Format", 'O', "NAME[:[.][WIDTH][TEXT]],...", "Fields by name", call<set_sinfo_names>),
     flag("hide", "No hidden partitions, of which there are none", always),
     takes("iterate", 'i', "SECONDS", "Show it again and again", call<set_sinfo_iterate>),
-    may_take("json", "data_parser", "Nodes as JSON", call<set_sinfo_shape<&SinfoQuery::json>>),
+    may_take("json", "data_parser", "Nodes as JSON", put<&SinfoQuery::json>),
     flag("local", "Nodes of this cluster, which is always so", always).from_env("LOCAL"),
     flag("long", 'l', "More columns", put<&SinfoQuery::long_form>),
     flag("Node", 'N', "A line for each node and partition", put<&SinfoQuery::by_node>),
-    takes("nodes", 'n', "NODES", "Only these nodes", call<set_sinfo_nodes>),
+    takes("nodes", 'n', "NODES", "Only these nodes", parsed<expand_hostlist, &SinfoQuery::nodes>),
     flag("noconvert", "Do not convert units, which is always so", always),
     flag("noheader", 'h', "No header", put<&SinfoQuery::no_header>),
     takes("partition", 'p', "partition,...", "Only these partitions", call<set_sinfo_partitions>)
@@ -200,7 +181,7 @@ constexpr Option kSinfoOptions[] = {
     takes("states", 't', "STATE,...", "Only nodes in these states", call<set_sinfo_states>),
     flag("summarize", 's', "A line for each partition", put<&SinfoQuery::summary>),
     flag("verbose", 'v', "List the options that are in force on standard error", always),
-    may_take("yaml", "data_parser", "Nodes as YAML", call<set_sinfo_shape<&SinfoQuery::yaml>>),
+    may_take("yaml", "data_parser", "Nodes as YAML", put<&SinfoQuery::yaml>),
     refuses("federation", "there is one cluster"),
     refuses("future", 'F', "there are no nodes of the future"),
 };

@@ -34,11 +34,6 @@ Result<void> add_sprio_jobs(SprioQuery& q, std::string_view text) {
   if (add_job_refs(q.filter().jobs, text)) return {};
   return fail(ErrorCode::invalid_argument, fmt::format("Invalid job id: {}", text));
 }
-Result<void> set_sprio_clusters(SprioQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 struct PrioLine {
   const proto::PriorityRow* row = nullptr;
   bool weights = false;  // this is the line of -w
@@ -109,8 +104,8 @@ constexpr Column<PrioLine> kPrioFields[] = {
 
 constexpr Option kSprioOptions[] = {
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_sprio_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sprio_clusters>),
+          put<&SprioQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SprioQuery::clusters>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           put<&SprioQuery::format>),
     takes("jobs", 'j', "JOB,...", "These jobs", call<add_sprio_jobs>),

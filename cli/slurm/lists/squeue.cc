@@ -80,21 +80,9 @@ Result<void> add_squeue_users(SqueueQuery& q, std::string_view text) {
   }
   return {};
 }
-Result<void> set_squeue_me(SqueueQuery& q, std::string_view) {
-  q.filter().users = {login_name()};
-  return {};
-}
-Result<void> set_squeue_notme(SqueueQuery& q, std::string_view) {
-  q.question.not_of = login_name();
-  return {};
-}
 Result<void> set_squeue_sort(SqueueQuery& q, std::string_view text) {
   if (auto known = check_queue_sort(text); !known) return known;
   q.sort = text;
-  return {};
-}
-Result<void> add_squeue_licenses(SqueueQuery& q, std::string_view text) {
-  q.question.licenses = split_list(text);
   return {};
 }
 Result<void> set_squeue_letters(SqueueQuery& q, std::string_view text) {
@@ -123,19 +111,6 @@ Result<void> set_squeue_shape(SqueueQuery& q, std::string_view text) {
   q.*Shape = true;
   return {};
 }
-Result<void> set_squeue_clusters(SqueueQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-Result<void> add_squeue_qos(SqueueQuery& q, std::string_view text) {
-  q.question.qos = split_list(text);
-  return {};
-}
-Result<void> set_squeue_each(SqueueQuery& q, std::string_view) {
-  q.question.each_task = true;
-  return {};
-}
-
 Result<void> set_squeue_steps(SqueueQuery& q, std::string_view text) {
   q.steps = true;
   for (std::string& word : split_list(text)) q.wanted_steps.push_back(std::move(word));
@@ -149,12 +124,13 @@ constexpr Option kSqueueOptions[] = {
     takes("accounts", "NAME,...", "The same as --account",
           call<only_words<&proto::JobFilter::accounts>>),
     flag("all", 'a', "Hidden partitions as well, of which there are none", always).from_env("ALL"),
-    flag("array", 'r', "One line for each array task", call<set_squeue_each>).from_env("ARRAY"),
-    flag("array-unique", "One line for each array task", call<set_squeue_each>)
+    flag("array", 'r', "One line for each array task", put<AT(SqueueQuery, question.each_task)>)
+        .from_env("ARRAY"),
+    flag("array-unique", "One line for each array task", put<AT(SqueueQuery, question.each_task)>)
         .from_env("ARRAY_UNIQUE"),
-    takes("cluster", "NAMES", "The same as --clusters", call<set_squeue_clusters>),
+    takes("cluster", "NAMES", "The same as --clusters", put<&SqueueQuery::clusters>),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_squeue_clusters>),
+          put<&SqueueQuery::clusters>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           call<set_squeue_letters>)
         .from_env("FORMAT"),
@@ -168,7 +144,7 @@ constexpr Option kSqueueOptions[] = {
              call<set_squeue_shape<&SqueueQuery::json>>),
     flag("local", "Jobs of this cluster, which is always so", always).from_env("LOCAL"),
     flag("long", 'l', "Show time limits as well", put<&SqueueQuery::long_form>),
-    flag("me", "My jobs", call<set_squeue_me>),
+    flag("me", "My jobs", does<[](SqueueQuery& q) { q.filter().users = {login_name()}; }>),
     takes("name", 'n', "NAME,...", "Jobs of these names",
           call<only_words<&proto::JobFilter::names>>)
         .from_env("NAMES"),
@@ -177,7 +153,7 @@ constexpr Option kSqueueOptions[] = {
     takes("node", "NODES", "The same as --nodelist", call<only_nodes>),
     takes("nodes", "NODES", "The same as --nodelist", call<only_nodes>),
     flag("noheader", 'h', "No header", put<&SqueueQuery::no_header>),
-    flag("notme", "Jobs of others", call<set_squeue_notme>),
+    flag("notme", "Jobs of others", does<[](SqueueQuery& q) { q.question.not_of = login_name(); }>),
     flag("only-job-state", "Show ids and states, unless -o or -O say more",
          put<&SqueueQuery::only_state>),
     takes("partition", 'p', "NAME,...", "Jobs of these partitions",
@@ -186,14 +162,14 @@ constexpr Option kSqueueOptions[] = {
     takes("partitions", "NAME,...", "The same as --partition",
           call<only_words<&proto::JobFilter::partitions>>),
     takes("licenses", 'L', "NAME,...", "Jobs that ask for one of these licences, or hold it",
-          call<add_squeue_licenses>),
+          parsed<split_list, AT(SqueueQuery, question.licenses)>),
     flag("priority", 'P',
          "A line for each partition that a waiting job may go to, with its priority there",
          put<&SqueueQuery::each_partition>)
         .from_env("PRIORITY"),
     takes("qos", 'q', "NAME,...",
           "Jobs of these priority classes; normal is the tenant's default one",
-          call<add_squeue_qos>)
+          parsed<split_list, AT(SqueueQuery, question.qos)>)
         .from_env("QOS"),
     takes("reservation", 'R', "NAME", "Jobs that name this reservation",
           call<only_words<&proto::JobFilter::reservations>>),

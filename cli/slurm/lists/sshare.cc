@@ -32,11 +32,6 @@ struct SshareQuery {
   bool help_format = false;
   bool verbose = false;
 };
-Result<void> set_sshare_clusters(SshareQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 struct ShareLine {
   const proto::ShareRow* row = nullptr;  // not set: the root
   std::string account;
@@ -82,8 +77,8 @@ constexpr Option kSshareOptions[] = {
           put<&SshareQuery::accounts>),
     flag("all", 'a', "All users that one may see", put<&SshareQuery::all>),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_sshare_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sshare_clusters>),
+          put<&SshareQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SshareQuery::clusters>),
     takes("format", 'o', "FIELD[%WIDTH],...", "These fields; --helpformat lists them",
           put<&SshareQuery::fields>),
     flag("helpformat", 'e', "List the fields", put<&SshareQuery::help_format>),

@@ -56,10 +56,6 @@ Result<void> set_strigger_offset(StriggerRequest& r, std::string_view text) {
   r.trigger.offset = seconds(*offset);
   return {};
 }
-Result<void> set_strigger_program(StriggerRequest& r, std::string_view text) {
-  r.trigger.program = text;
-  return {};
-}
 Result<void> set_strigger_flags(StriggerRequest& r, std::string_view text) {
   if (text != "PERM" && text != "perm")
     return fail(ErrorCode::invalid_argument, fmt::format("Invalid flags {}", text));
@@ -101,7 +97,7 @@ constexpr Option kStriggerOptions[] = {
           call<set_strigger_offset>),
     takes("program", 'p', "PATH",
           "What to run, with the job's id or the list of nodes as its argument",
-          call<set_strigger_program>),
+          put<AT(StriggerRequest, trigger.program)>),
     flag("quiet", 'Q', "Nothing to clear is no error", put<&StriggerRequest::quiet>),
     flag("reconfig", 'r', "The controller has read its configuration again",
          call<set_strigger_event<TriggerOn::reconfig>>),

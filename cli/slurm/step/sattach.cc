@@ -29,12 +29,6 @@ struct SattachRequest : StepOptions {
   unsigned level = 0;  // how often -v was given
 };
 
-Result<void> set_verbose(SattachRequest& r, std::string_view) {
-  r.verbose = true;
-  ++r.level;
-  return {};
-}
-
 // The task's number; "-" means all tasks.
 Result<std::optional<std::uint32_t>> task_of(std::string_view text, std::string_view option) {
   if (text == "-") return std::optional<std::uint32_t>();
@@ -79,7 +73,10 @@ constexpr Option kSattachOptions[] = {
     flag("pty", "Keys go to the terminal of task 0 as they are; for a step begun with srun --pty",
          put<&SattachRequest::terminal>),
     flag("quiet", 'Q', "Do not say that a node has no tasks left", put<&SattachRequest::quiet>),
-    flag("verbose", 'v', "Say from where output comes", call<set_verbose>),
+    flag("verbose", 'v', "Say from where output comes", does<[](SattachRequest& r) {
+           r.verbose = true;
+           ++r.level;
+         }>),
     refuses("debugger-test", "no table of processes is kept for debuggers"),
 };
 

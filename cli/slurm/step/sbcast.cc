@@ -74,15 +74,9 @@ Result<void> set_sbcast_job(SbcastRequest& r, std::string_view text) {
   r.job = JobId(static_cast<std::uint64_t>(*id));
   return {};
 }
-Result<void> set_sbcast_fan_out(SbcastRequest& r, std::string_view text) {
-  ASSIGN(n, parse_integer("the fan-out", text, 1, kMostFanOut));
-  r.fan_out = static_cast<std::size_t>(*n);
-  return {};
-}
-
 constexpr Option kSbcastOptions[] = {
     takes("fanout", 'F', "N", "Nodes that are written to at a time, at most 64 (default 8)",
-          call<set_sbcast_fan_out>)
+          number<"the fan-out", 1, kMostFanOut, &SbcastRequest::fan_out>)
         .from_env("FANOUT"),
     flag("force", 'f', "Replace what is there", put<&SbcastRequest::force>).from_env("FORCE"),
     takes("jobid", 'j', "JOB[.STEP]",

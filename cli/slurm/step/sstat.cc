@@ -42,11 +42,6 @@ Result<void> add_sstat_jobs(SstatQuery& q, std::string_view text) {
   }
   return {};
 }
-Result<void> set_sstat_noconvert(SstatQuery& q, std::string_view) {
-  q.units = Units::bytes;
-  return {};
-}
-
 constexpr Option kSstatOptions[] = {
     flag("allsteps", 'a', "All running steps of the jobs", put<&SstatQuery::all_steps>),
     takes("fields", "FIELD[%WIDTH],...", "The same", put<&SstatQuery::fields>),
@@ -55,7 +50,7 @@ constexpr Option kSstatOptions[] = {
     flag("help", 'h', "Show this help", always),
     flag("helpformat", 'e', "List the fields", put<&SstatQuery::help_format>),
     takes("jobs", 'j', "JOB[.STEP],...", "These jobs or steps", call<add_sstat_jobs>),
-    flag("noconvert", "Sizes in bytes", call<set_sstat_noconvert>),
+    flag("noconvert", "Sizes in bytes", does<[](SstatQuery& q) { q.units = Units::bytes; }>),
     flag("noheader", 'n', "No header", put<&SstatQuery::no_header>),
     flag("parsable", 'p', "Values parted by |, also behind the last", put<&SstatQuery::parsable>),
     flag("parsable2", 'P', "Values parted by |", put<&SstatQuery::parsable2>),

@@ -30,11 +30,6 @@ Result<void> set_kill_command(SallocRequest& r, std::string_view text) {
   return {};
 }
 
-Result<void> no_bell(SallocRequest& r, std::string_view) {
-  r.bell = false;
-  return {};
-}
-
 constexpr Option kOnlySallocOptions[] = {
     flag("bell", "Ring the terminal's bell when the allocation is there", put<&SallocRequest::bell>)
         .from_env("BELL"),
@@ -44,7 +39,9 @@ constexpr Option kOnlySallocOptions[] = {
              "SIGHUP with a terminal, else SIGTERM)",
              call<set_kill_command>)
         .from_env("KILL_CMD"),
-    flag("no-bell", "No bell when the allocation is there", call<no_bell>).from_env("NO_BELL"),
+    flag("no-bell", "No bell when the allocation is there",
+         does<[](SallocRequest& r) { r.bell = false; }>)
+        .from_env("NO_BELL"),
     flag("no-shell", "Run nothing: the job lives on without us, until its time limit or scancel",
          put<&SallocRequest::no_shell>),
     flag("verbose", 'v', "List the options that are in force; twice: and where each comes from",
