@@ -87,9 +87,8 @@ Result<pid_t> fork_daemon(const Daemon& daemon) {
     return fail(ErrorCode::io_error,
                 fmt::format("cannot start {}: {}", daemon.name, std::strerror(errno)));
   if (pid == 0) become_daemon(daemon, argv);
-  const auto written =
-      write_file(daemon.pid_file, fmt::format("{} {}\n", pid, start_time_of(pid)), 0644);
-  if (!written) return tl::unexpected(written.error());
+  ASSIGN(written,
+         write_file(daemon.pid_file, fmt::format("{} {}\n", pid, start_time_of(pid)), 0644));
   return pid;
 }
 

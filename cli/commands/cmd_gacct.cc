@@ -57,7 +57,7 @@ Result<void> add_jobs(Query& q, std::string_view text) {
       continue;
     }
     const std::size_t dot = id.find('.');
-    if (auto done = add_job_refs(q.history.filter.jobs, id.substr(0, dot)); !done) return done;
+    TRY(add_job_refs(q.history.filter.jobs, id.substr(0, dot)));
     if (dot != std::string::npos)
       q.steps.push_back({q.history.filter.jobs.back(), id.substr(dot + 1)});
     id.clear();
@@ -133,7 +133,7 @@ constexpr Option kOptions[] = {
 constexpr std::string_view kPrefixes[] = {"SACCT_", "GACCT_"};
 
 Result<void> finish_query(Query& q) {
-  if (auto good = check_states(q.history.filter.states); !good) return good;
+  TRY(check_states(q.history.filter.states));
   const bool by_id = !q.history.filter.jobs.empty();
   if (!by_id && !q.history.start) {
     ASSIGN(today, parse_time("today", q.now, TimeSense::latest));

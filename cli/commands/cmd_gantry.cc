@@ -196,9 +196,7 @@ Result<int> run_config_show(const Invocation& in) {
   NoOptions none;
   ASSIGN(operands, in.parse(&none, 0, 1));
   if (!*operands) return 0;
-  const auto config =
-      load_config((*operands)->empty() ? default_config_path() : (*operands)->front());
-  if (!config) return tl::unexpected(config.error());
+  ASSIGN(config, load_config((*operands)->empty() ? default_config_path() : (*operands)->front()));
   for (const auto& [name, value] : describe(*config)) fmt::print("{} = {}\n", name, value);
   return 0;
 }
@@ -207,9 +205,7 @@ Result<int> run_config_client(const Invocation& in) {
   NoOptions none;
   ASSIGN(operands, in.parse(&none, 0, 1));
   if (!*operands) return 0;
-  const auto config =
-      load_config((*operands)->empty() ? default_config_path() : (*operands)->front());
-  if (!config) return tl::unexpected(config.error());
+  ASSIGN(config, load_config((*operands)->empty() ? default_config_path() : (*operands)->front()));
   const ControllerConfig& controller = config->controller;
   ASSIGN(text, read_small_file(controller.public_key_file));
   if (!*text)

@@ -68,9 +68,8 @@ const Given* find_given(const std::vector<Given>& given, std::string_view name) 
 Result<JobRequest> build_request(const Invocation& invocation, const Parsed& parsed,
                                  Source& source) {
   const Given* wrap = find_given(parsed.given, "wrap");
-  auto found =
-      find_script(wrap == nullptr ? std::nullopt : std::optional(wrap->value), parsed.operands);
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found,
+         find_script(wrap == nullptr ? std::nullopt : std::optional(wrap->value), parsed.operands));
   source = std::move(*found);
 
   std::vector<Given> given;

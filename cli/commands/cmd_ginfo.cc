@@ -216,9 +216,8 @@ Result<int> run(const Invocation& invocation) {
   TRY(check_partitions(*session, q));
 
   ASSIGN(partitions, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
-  auto nodes =
-      session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, q.json});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes,
+         session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, q.json}));
   std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
     return !q.partitions.empty() &&
            std::find(q.partitions.begin(), q.partitions.end(), p.name) == q.partitions.end();

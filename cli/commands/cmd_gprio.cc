@@ -76,10 +76,8 @@ Result<int> run(const Invocation& in) {
   ASSIGN(operands, in.parse(&q, 0, 0));
   if (!*operands) return 0;
   const auto columns = priority_columns();
-  const auto layout =
-      parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format), infos(columns),
-                   q.format.empty() || q.format == kPriorityLongFormat);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format),
+                              infos(columns), q.format.empty() || q.format == kPriorityLongFormat));
   ASSIGN(session, Session::open(in.program()));
   TableStyle style;
   style.header = !q.no_header && !q.json;

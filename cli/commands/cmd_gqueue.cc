@@ -208,7 +208,7 @@ Result<void> print_json(const Query& q, Session& session) {
   });
   if (!done) return done;
   if (!refused) return refused;
-  if (auto known = check_names(session, q.list.filter, seen); !known) return known;
+  TRY(check_names(session, q.list.filter, seen));
   fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
   return {};
 }
@@ -224,8 +224,7 @@ Result<void> watch_live(const Query& q, Session& session, const Layout& layout) 
     fmt::print("\033[H\033[2J{}  {}, every {} s\n\n", format_time(system_now()),
                session.config().cluster, q.watch->seconds());
     const int rows = std::max(5, terminal_height(stdout) - 5);
-    if (auto done = print_table(q, session, layout, stdout, static_cast<std::size_t>(rows)); !done)
-      return done;
+    TRY(print_table(q, session, layout, stdout, static_cast<std::size_t>(rows)));
     std::fflush(stdout);
     pause(*q.watch);
   }
@@ -245,7 +244,7 @@ Result<void> watch_lines(const Query& q, Session& session) {
       }
     });
     if (!done) return done;
-    if (auto known = check_names(session, q.list.filter, seen); !known) return known;
+    TRY(check_names(session, q.list.filter, seen));
     const std::string time = format_time(system_now());
     for (const auto& [id, text] : now)
       if (const auto old = before.find(id); old == before.end() || old->second != text)

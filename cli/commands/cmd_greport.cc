@@ -302,7 +302,7 @@ Result<void> check_known(Session& session, const ReportQuery& query,
     users.insert(row.user);
   }
   if (reply.rows.empty() || !tenants.contains(""))
-    if (auto known = check_tenants(session, query.tenants, tenants); !known) return known;
+    TRY(check_tenants(session, query.tenants, tenants));
   if (reply.rows.empty() || !users.contains("")) return check_users(query.users, users);
   return {};
 }

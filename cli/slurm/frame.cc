@@ -91,10 +91,7 @@ int report_value(const Invocation& call, const Given& given, const Error& error)
                    [&](const BadValue& bad) { return bad.option == given.option->name; });
   const bool starts_jobs = usage_status(call.command()) == 255;
   if (known == std::end(kBadValues) || !starts_jobs) {
-    if (!starts_jobs) {
-      complain(call, error.message);
-      return 1;
-    }
+    if (!starts_jobs) return complain(call, error.message);
     complain(call, fmt::format("Invalid --{} specification", given.option->name));
     complain(call, error.message);
     return 255;
@@ -135,7 +132,7 @@ void print_date() {
   fmt::print("{}\n", text.data());
 }
 
-void complain(const Invocation& call, std::string_view text) {
+int complain(const Invocation& call, std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -146,6 +143,7 @@ void complain(const Invocation& call, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   write_error(lines);
+  return 1;
 }
 
 int run(const Command& command, std::vector<std::string> args) {
@@ -154,8 +152,7 @@ int run(const Command& command, std::vector<std::string> args) {
   if (status) return *status;
   const Words words = words_for(status.error());
   if (!words.detail.empty()) complain(call, words.detail);
-  complain(call, words.text);
-  return 1;
+  return complain(call, words.text);
 }
 
 std::optional<Parsed> parse(const Invocation& call, int& status) {

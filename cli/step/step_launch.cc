@@ -170,9 +170,7 @@ using Answers = std::vector<std::optional<Error>>;
 template <class Message>
 Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
-  const auto listener =
-      net::split_address(std::string_view(message.io_address).substr(kTcp.size()));
-  if (!listener) return tl::unexpected(listener.error());
+  ASSIGN(listener, net::split_address(std::string_view(message.io_address).substr(kTcp.size())));
   // All nodes are asked before the first answer is awaited, so that a step starts in one round
   // trip.
   std::vector<net::Client> clients;
@@ -271,9 +269,8 @@ Result<StepDoor> StepDoor::open(const proto::StepPermission& permission) {
   StepDoor door;
   if (const char* path = std::getenv(net::kJobSocketVariable); path != nullptr)
     door.job_socket_ = path;
-  auto source =
-      door.job_socket_ ? listen_through_node(*door.job_socket_) : listen_for_streams(permission);
-  if (!source) return tl::unexpected(source.error());
+  ASSIGN(source, door.job_socket_ ? listen_through_node(*door.job_socket_)
+                                  : listen_for_streams(permission));
   door.source_ = std::move(*source);
   door.key_.resize(net::kStreamKeyBytes);
   ::randombytes_buf(door.key_.data(), door.key_.size());

@@ -376,9 +376,7 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
     set_terminal(launches.front(), command, options);
   StepStreams streams(command.program, all, door->key(), options, &files);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const auto launched =
-        door->launch(steps[i].permission, std::move(launches[i]), options.at_a_time);
-    if (!launched) return tl::unexpected(launched.error());
+    ASSIGN(launched, door->launch(steps[i].permission, std::move(launches[i]), options.at_a_time));
   }
   return streams.run(door->source());
 }

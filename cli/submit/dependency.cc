@@ -32,9 +32,8 @@ Result<Dependency> parse_job(DependencyKind kind, std::string_view text) {
   if (plus != std::string_view::npos) {
     if (kind != DependencyKind::after)
       return wrong(fmt::format("\"{}\": only `after` can have a delay", text));
-    const auto delay =
-        parse_integer("the delay in minutes", text.substr(plus + 1), 0, kMaxDelayMinutes);
-    if (!delay) return tl::unexpected(delay.error());
+    ASSIGN(delay,
+           parse_integer("the delay in minutes", text.substr(plus + 1), 0, kMaxDelayMinutes));
     dependency.delay = minutes(*delay);
   }
   const auto ref = parse_job_ref(text.substr(0, plus));

@@ -62,10 +62,8 @@ Result<int> run_access(const Invocation& in) {
   ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   const auto columns = access_columns();
-  const auto layout =
-      parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
-                   infos(columns), options.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
+                              infos(columns), options.format.empty()));
   ASSIGN(reply, ask<proto::AccessReply>(in.program(), proto::ListAccess{**operands, 0}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));

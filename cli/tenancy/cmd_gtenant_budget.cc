@@ -96,10 +96,9 @@ Result<int> run_budget_list(const Invocation& in) {
   ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   const std::span<const Column<proto::BudgetRow>> columns(kColumns);
-  auto layout =
-      parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
-                   options.format.empty() || options.format == kBudgetLongFormat);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout,
+         parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
+                      options.format.empty() || options.format == kBudgetLongFormat));
   ASSIGN(reply, ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));

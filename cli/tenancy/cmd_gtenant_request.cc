@@ -169,9 +169,8 @@ Result<int> run_request_list(const Invocation& in) {
   RequestListOptions options;
   ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
-  const auto reply =
-      ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply,
+         ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

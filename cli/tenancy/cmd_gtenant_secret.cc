@@ -197,9 +197,8 @@ Result<int> run_show(const Invocation& in) {
   ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
-  const auto reply =
-      ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply,
+         ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name}));
   if (options.json) return print_json(*reply);
   for (const SecretRow& row : reply->rows) {
     fmt::print("secret {}/{}\n", row.tenant, row.name);

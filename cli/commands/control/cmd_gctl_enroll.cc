@@ -61,7 +61,7 @@ Result<int> make_token(const Invocation& in, const std::string& node, Duration v
   request.node = node;
   request.hash = auth::hash_of_enroll_token(token);
   request.valid = valid;
-  if (const auto made = change(in, request); !made) return made;
+  TRY(change(in, request));
   fmt::print("{}\n", token);
   return 0;
 }

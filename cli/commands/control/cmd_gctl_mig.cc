@@ -59,9 +59,8 @@ constexpr std::string_view kFormat = "%N %.3g %m %w %s %.4n %.5j %r %c";
 Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan plan) {
   std::set<std::string> names;
   for (const proto::MigModeRow& row : plan.rows) names.insert(row.node);
-  const auto nodes =
-      session.call<proto::ListNodesReply>(proto::ListNodes{{names.begin(), names.end()}, {}, true});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes, session.call<proto::ListNodesReply>(
+                    proto::ListNodes{{names.begin(), names.end()}, {}, true}));
   std::vector<Row> rows;
   for (proto::MigModeRow& row : plan.rows) {
     std::string pci;

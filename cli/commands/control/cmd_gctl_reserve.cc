@@ -170,9 +170,8 @@ Result<int> run_list(const Invocation& in) {
   List list;
   ASSIGN(operands, in.parse(&list, 0, kAnyOperands));
   if (!*operands) return 0;
-  const auto reply =
-      ask<proto::ListReservationsReply>(in.program(), proto::ListReservations{**operands});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply,
+         ask<proto::ListReservationsReply>(in.program(), proto::ListReservations{**operands}));
   const bool repeat = std::any_of(reply->reservations.begin(), reply->reservations.end(),
                                   [](V r) { return r.every != Recurrence::once; });
   const std::string_view usual = repeat ? kUsualRepeat : kUsual;

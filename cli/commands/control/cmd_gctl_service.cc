@@ -160,9 +160,8 @@ Result<int> run_change(const Invocation& in) {
   ServiceOptions options;
   ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto list =
-      ask<proto::ServiceList>(in.program(), proto::ChangeService{(**operands).front(), action});
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list,
+         ask<proto::ServiceList>(in.program(), proto::ChangeService{(**operands).front(), action}));
   if (options.json) return as_json(*list);
   for (const proto::ServiceRow& row : list->rows) print_head(row);
   return 0;

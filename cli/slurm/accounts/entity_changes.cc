@@ -91,8 +91,7 @@ Result<void> add_own_user(const std::string& name, const ChangeWords& words, con
     if (!all.own.has_account(account)) continue;
     ASSIGN(settings, words.own_settings());
     ASSIGN(added, all.own.add_user(name, account, *settings));
-    if (settings->admin_level)
-      if (const auto put = all.own.put_admin_level(name, *settings->admin_level); !put) return put;
+    if (settings->admin_level) TRY(all.own.put_admin_level(name, *settings->admin_level));
     if (*added)
       act.details +=
           fmt::format("  U = {:<9.9} A = {:<10.10} C = {:<10.10}\n", name, account, scope.own);

@@ -193,8 +193,7 @@ Result<void> OtherAccounts::modify_account(const std::string& cluster, const std
     row = &now_.at(cluster).rows.emplace_back(OtherRow{{"account", kRoot}, {"QOS", "normal"}});
   if (row == nullptr) return tl::unexpected(no_account_on(account, cluster));
   OtherRow changed = *row;
-  for (const RawSetting& setting : settings)
-    if (const auto put = put_setting(changed, setting, qos_); !put) return put;
+  for (const RawSetting& setting : settings) TRY(put_setting(changed, setting, qos_));
   std::string parent = row_value(changed, "parent");
   std::swap(changed["parent"], (*row)["parent"]);  // moved below, with a check
   *row = changed;
@@ -209,7 +208,7 @@ Result<void> OtherAccounts::modify_user(const std::string& cluster, const std::s
   for (const RawSetting& setting : settings) {
     if (is_user_key(setting)) {
       OtherRow& who = person(cluster, user);
-      if (const auto put = put_setting(who, setting, qos_); !put) return put;
+      TRY(put_setting(who, setting, qos_));
       if (!has_user(cluster, user, row_value(who, "DefaultAccount")))
         return fail(ErrorCode::not_found,
                     fmt::format(" Can't modify because these users aren't associated with new "
@@ -219,7 +218,7 @@ Result<void> OtherAccounts::modify_user(const std::string& cluster, const std::s
     }
     for (const std::string& one : accounts_of(cluster, user)) {
       if (!account.empty() && one != account) continue;
-      if (const auto put = put_setting(*find(cluster, one, user), setting, qos_); !put) return put;
+      TRY(put_setting(*find(cluster, one, user), setting, qos_));
     }
   }
   return {};

@@ -33,10 +33,8 @@ Result<int> run_sacctmgr(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &options, status);
   if (!operands) return status;
-  if (operands->empty()) {
-    complain(call, "a command is missing: list, add, modify, delete, dump or load");
-    return 1;
-  }
+  if (operands->empty())
+    return complain(call, "a command is missing: list, add, modify, delete, dump or load");
   const std::string verb = lower_case(operands->front());
   if (verb == "help") {
     fmt::print("{}", help_of(call.command()));
@@ -50,30 +48,23 @@ Result<int> run_sacctmgr(const Invocation& call) {
     return list_entities(call, options, {operands->begin() + 1, operands->end()});
   for (const auto& [word, change] : kChanges) {
     if (verb.size() < 2 || !word.starts_with(verb)) continue;
-    if (change == "archive") {
-      complain(
+    if (change == "archive")
+      return complain(
           call,
           "archive is not supported: accounting is kept for good, with the controller's store; "
           "`gacct --allusers --json -S TIME -E TIME` prints its jobs for a file elsewhere, and a "
           "copy "
           "of the store (docs/store.md) is what can be loaded again");
-      return 1;
-    }
-    if (change.empty()) {
-      complain(call, fmt::format("{} is not supported: accounts are documents, which gtenant "
-                                 "history and rollback look after",
-                                 word));
-      return 1;
-    }
-    if (options.read_only && change != "dump") {
-      complain(call, fmt::format("--readonly: {} would change something", word));
-      return 1;
-    }
+    if (change.empty())
+      return complain(call,
+                      fmt::format("{} is not supported: accounts are documents, which gtenant "
+                                  "history and rollback look after",
+                                  word));
+    if (options.read_only && change != "dump")
+      return complain(call, fmt::format("--readonly: {} would change something", word));
     if (change == "clear") {
-      if (operands->size() != 2 || lower_case((*operands)[1]) != "stats") {
-        complain(call, "clear takes one word: stats");
-        return 1;
-      }
+      if (operands->size() != 2 || lower_case((*operands)[1]) != "stats")
+        return complain(call, "clear takes one word: stats");
       ASSIGN(session, Session::open("sacctmgr"));
       ASSIGN(done, session->call<proto::Ok>(proto::ResetStats{}));
       return 0;
@@ -81,8 +72,7 @@ Result<int> run_sacctmgr(const Invocation& call) {
     return change_accounts(call, change, {operands->begin() + 1, operands->end()},
                            options.immediate);
   }
-  fmt::print(stderr, "invalid keyword: {}\n", operands->front());
-  return 1;
+  return refused("invalid keyword: {}\n", operands->front());
 }
 
 }  // namespace

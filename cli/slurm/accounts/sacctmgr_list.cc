@@ -269,8 +269,7 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
   if (found == nullptr) {
     fmt::print(stderr, "No valid entity in list command\nInput line must include one of: ");
     for (const Listing& one : kListings) fmt::print(stderr, "{} ", one.name);
-    fmt::print(stderr, "\n");
-    return 1;
+    return refused("\n");
   }
   const Listing& listing = *found;
   Conditions c;
@@ -283,10 +282,7 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
   if (listing.name == "associations" && c.format.empty() && !c.without_limits)
     all_fields += fmt::format(",{}", kAssociationLimits);
   const auto layout = entry_layout(all_fields);
-  if (!layout) {
-    fmt::print(stderr, "{}\n", layout.error().message);
-    return 1;
-  }
+  if (!layout) return refused("{}\n", layout.error().message);
   ASSIGN(entries, entries_of(call, listing.name, c));
   print_entries(options, *layout, *entries);
   return 0;

@@ -136,8 +136,8 @@ std::vector<std::string> QosBook::allowed_to(const tenancy::Tenant& tenant) cons
 // Sets Preempt for all names of one command together. Several new QOS may name each other, so all
 // of them must exist before the first list is checked.
 Result<void> QosBook::set_preempt(const std::vector<std::string>& names, const NameList& list) {
-  if (auto known = check_known(list.added); !known) return known;
-  if (auto known = check_known(list.removed); !known) return known;
+  TRY(check_known(list.added));
+  TRY(check_known(list.removed));
   for (const std::string& name : names) {
     PriorityClass& cls = now_.at(name);
     const std::vector<std::string> wanted = list.applied_to(victims_of(cls));

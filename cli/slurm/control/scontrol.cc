@@ -108,14 +108,9 @@ const Verb* find_verb(std::string_view word) {
 
 int run_verb(const Control& c, Arguments words) {
   const Verb* verb = find_verb(words[0]);
-  if (verb == nullptr) {
-    fmt::print(stderr, "invalid keyword: {}\n", words[0]);
-    return 1;
-  }
-  if (verb->run == nullptr) {
-    fmt::print(stderr, "scontrol: error: {} is not supported: {}\n", verb->name, verb->what);
-    return 1;
-  }
+  if (verb == nullptr) return refused("invalid keyword: {}\n", words[0]);
+  if (verb->run == nullptr)
+    return refused("scontrol: error: {} is not supported: {}\n", verb->name, verb->what);
   words.erase(words.begin());
   return verb->run(c, words);
 }

@@ -229,10 +229,7 @@ void show_users(const std::vector<proto::UseRow>& rows, const AssocWords& words)
 
 int show_assoc_mgr(const Control& c, const Arguments& args) {
   const auto words = read_assoc_words(args);
-  if (!words) {
-    fmt::print(stderr, "{}\n", words.error().message);
-    return 1;
-  }
+  if (!words) return refused("{}\n", words.error().message);
   const auto reply = ask<proto::UseReply>(c.program, proto::ListUse{});
   if (!reply) return control_error("slurm_load_assoc_mgr_info error", reply.error());
   fmt::print("Current Association Manager state\n");

@@ -51,7 +51,7 @@ Result<void> put_nodes(std::optional<std::vector<std::string>>& out, const KeyVa
 Result<void> put_node_count(proto::Reshape& shape, const KeyValue& pair) {
   const std::size_t dash = pair.value.find('-');
   const std::string low = pair.value.substr(0, dash);
-  if (auto r = put_integer(shape.min_nodes, {pair.key, low}, 1, 65'536); !r) return r;
+  TRY(put_integer(shape.min_nodes, {pair.key, low}, 1, 65'536));
   return put_integer(shape.max_nodes,
                      {pair.key, dash == std::string::npos ? low : pair.value.substr(dash + 1)},
                      *shape.min_nodes, 65'536);

@@ -42,8 +42,7 @@ struct NodeChange {
 };
 
 int node_word_aborted(const std::string& word, std::string_view why) {
-  fmt::print(stderr, "Invalid input: {}\nscontrol: {}\nRequest node_word_aborted\n", word, why);
-  return 1;
+  return refused("Invalid input: {}\nscontrol: {}\nRequest node_word_aborted\n", word, why);
 }
 
 int set_node_state(NodeChange& change, const std::string& word, const std::string& value) {
@@ -54,12 +53,11 @@ int set_node_state(NodeChange& change, const std::string& word, const std::strin
     change.action = state.action;
     return 0;
   }
-  fmt::print(stderr,
-             "Invalid input: {}\nRequest node_word_aborted\nValid states are: DOWN, DRAIN, IDLE, "
-             "RESUME and "
-             "UNDRAIN\n",
-             word);
-  return 1;
+  return refused(
+      "Invalid input: {}\nRequest node_word_aborted\nValid states are: DOWN, DRAIN, IDLE, "
+      "RESUME and "
+      "UNDRAIN\n",
+      word);
 }
 
 int set_node_features(NodeChange& change, const std::string& word, const std::string& value) {
@@ -75,10 +73,8 @@ int set_node_features(NodeChange& change, const std::string& word, const std::st
 // Sets what one word says; returns 1 if it is refused, which is told.
 int set_node_key(NodeChange& change, const std::string& word) {
   const KeyValue pair = key_value(word);
-  if (pair.key.empty()) {
-    fmt::print(stderr, "scontrol: error: Invalid input: {}  Request node_word_aborted\n", word);
-    return 1;
-  }
+  if (pair.key.empty())
+    return refused("scontrol: error: Invalid input: {}  Request node_word_aborted\n", word);
   const auto is = [&](std::string_view name, std::size_t least) {
     return pair.key.size() >= least && name.starts_with(pair.key);
   };
@@ -108,8 +104,7 @@ int set_node_key(NodeChange& change, const std::string& word) {
                "jobs are spread\n");
   if (is("gres", 1))
     fmt::print(stderr, "scontrol: what a node has is found, or stands in gantry.yaml\n");
-  fmt::print(stderr, "Request node_word_aborted\n");
-  return 1;
+  return refused("Request node_word_aborted\n");
 }
 
 }  // namespace
@@ -118,16 +113,10 @@ int update_nodes(const Control& c, const Arguments& args) {
   NodeChange change;
   for (const std::string& word : args)
     if (set_node_key(change, word) != 0) return 1;
-  if (!change.any) {
-    fmt::print(stderr, "No changes specified\n");
-    return 1;
-  }
+  if (!change.any) return refused("No changes specified\n");
   const bool owes_reason = change.action == NodeAction::drain || change.action == NodeAction::close;
-  if (owes_reason && change.update.reason.empty()) {
-    fmt::print(stderr,
-               "You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
-    return 1;
-  }
+  if (owes_reason && change.update.reason.empty())
+    return refused("You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
   change.update.action = change.action.value_or(NodeAction::keep);
   // A weight that is as it was, and nothing else, is no change.
   const bool nothing = !change.action && change.update.reason.empty() && !change.update.features &&

@@ -123,10 +123,7 @@ int control_listpids(const Control& c, const Arguments& args) {
     job.resize(dot);
   }
   const auto id = parse_integer("job", job, 1, INT64_MAX);
-  if (!id && job != "*") {
-    fmt::print(stderr, "scontrol: error: Invalid job id {}\n", args[0]);
-    return 1;
-  }
+  if (!id && job != "*") return refused("scontrol: error: Invalid job id {}\n", args[0]);
   std::vector<JobProcess> found = processes();
   std::erase_if(found, [&](const JobProcess& p) {
     return (id && p.job.value() != static_cast<std::uint64_t>(*id)) ||

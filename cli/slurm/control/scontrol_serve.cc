@@ -10,10 +10,7 @@
 namespace gantry::cli::slurm {
 
 int control_reconfigure(const Control& c, const Arguments& args) {
-  if (!args.empty()) {
-    fmt::print(stderr, "too many arguments for keyword:reconfigure\n");
-    return 1;
-  }
+  if (!args.empty()) return refused("too many arguments for keyword:reconfigure\n");
   const auto done = reconfigure(c.program);
   return done ? 0 : control_error("slurm_reconfigure error", done.error());
 }
@@ -26,16 +23,11 @@ int control_token(const Control& c, const Arguments& args) {
       message.user = pair.value;
     } else if (pair.key == "lifespan") {
       const auto lifetime = parse_integer("lifespan", pair.value, 1, UINT32_MAX);
-      if (!lifetime) {
-        fmt::print(stderr, "scontrol: error: lifespan={}: {}\n", pair.value,
-                   lifetime.error().message);
-        return 1;
-      }
+      if (!lifetime)
+        return refused("scontrol: error: lifespan={}: {}\n", pair.value, lifetime.error().message);
       message.lifetime = seconds(*lifetime);
     } else {
-      fmt::print(stderr, "scontrol: error: {}: token takes username=NAME and lifespan=SECONDS\n",
-                 arg);
-      return 1;
+      return refused("scontrol: error: {}: token takes username=NAME and lifespan=SECONDS\n", arg);
     }
   }
   const auto made = ask<proto::TokenMade>(c.program, message);

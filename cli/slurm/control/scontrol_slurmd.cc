@@ -55,13 +55,10 @@ int control_show_slurmd(const Control& c, const std::string& word) {
                                  [&](const proto::NodeRow& row) { return row.name == name; });
   if (node == known->nodes.end()) {
     fmt::print(stderr, "slurm_load_slurmd_status: Invalid node name specified\n");
-    fmt::print(stderr, "scontrol: {} is no node of this cluster; name one\n", name);
-    return 1;
+    return refused("scontrol: {} is no node of this cluster; name one\n", name);
   }
-  if (node->health != NodeHealth::up) {
-    fmt::print(stderr, "slurm_load_slurmd_status: Connection refused\n");
-    return 1;
-  }
+  if (node->health != NodeHealth::up)
+    return refused("slurm_load_slurmd_status: Connection refused\n");
   const auto steps = active_steps(*session, name);
   if (!steps) return control_error("slurm_load_slurmd_status", steps.error());
   const auto line = [](std::string_view key, std::string_view value) {

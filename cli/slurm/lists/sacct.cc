@@ -91,8 +91,7 @@ Result<int> run_sacct(const Invocation& call) {
   if (!operands->empty()) {
     std::string words;
     for (const std::string& operand : *operands) words += " " + operand;
-    fmt::print(stderr, "Error: Unknown arguments:{}\n", words);
-    return 1;
+    return refused("Error: Unknown arguments:{}\n", words);
   }
   if (q.help_format) {
     print_help_format();
@@ -105,10 +104,8 @@ Result<int> run_sacct(const Invocation& call) {
   const Layout layout =
       list_layout(q.fields.empty() ? std::string(kUsualList) : fields_of(q.fields),
                   infos(account_fields()), unknown);
-  if (!unknown.empty()) {
-    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-    return 1;
-  }
+  if (!unknown.empty())
+    return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
   ASSIGN(session, Session::open("sacct"));
   ASSIGN(history, ask_history(*session, q.history));
   keep_only(*history, q.sieve);

@@ -333,8 +333,7 @@ Result<bool> choose_jobs(ScancelRequest& r, int& status) {
 }
 
 int scancel_error(const Error& error) {
-  fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
-  return 1;
+  return refused("slurm_load_jobs error: {}\n", words_for(error).text);
 }
 
 Result<int> run_scancel(const Invocation& call) {
@@ -343,15 +342,11 @@ Result<int> run_scancel(const Invocation& call) {
   const auto operands = parse_into(call, &r, status);
   if (!operands) return status;
   if (!add_scancel_jobs(call, *operands, r)) return 1;
-  if (names_no_job(r)) {
-    complain(call, "No job identification provided");
-    return 1;
-  }
+  if (names_no_job(r)) return complain(call, "No job identification provided");
   for (const std::string& user : r.filter().users)
     if (::getpwnam(user.c_str()) == nullptr &&
         user.find_first_not_of("0123456789") != std::string::npos) {
-      complain(call, "Invalid user name: " + user);
-      return 1;
+      return complain(call, "Invalid user name: " + user);
     }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;

@@ -57,7 +57,7 @@ Result<void> set_sinfo_names(SinfoQuery& q, std::string_view text) {
   return {};
 }
 Result<void> set_sinfo_sort(SinfoQuery& q, std::string_view text) {
-  if (auto known = check_node_sort(text); !known) return known;
+  TRY(check_node_sort(text));
   q.sort = text;
   return {};
 }
@@ -286,8 +286,7 @@ std::vector<NodeGroup> node_lines(const SinfoQuery& q, const Layout& layout, con
 }
 
 int load_partitions_error(const Error& error) {
-  fmt::print(stderr, "slurm_load_partitions: {}\n", words_for(error).text);
-  return 1;
+  return refused("slurm_load_partitions: {}\n", words_for(error).text);
 }
 
 int show_reservations(const SinfoQuery& q) {
@@ -354,10 +353,7 @@ Result<int> run_sinfo(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status, outdone_in_sinfo);
   if (!operands) return status;
-  if (!operands->empty()) {
-    complain(call, "Unrecognized option: " + operands->front());
-    return 1;
-  }
+  if (!operands->empty()) return complain(call, "Unrecognized option: " + operands->front());
   std::string named;
   if (chooses_twice(call, q)) return 1;
   if (!check_clusters(call, q.clusters, named, status)) return status;

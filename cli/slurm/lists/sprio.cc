@@ -147,10 +147,7 @@ Result<int> run_sprio(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status);
   if (!operands) return status;
-  if (!operands->empty()) {
-    complain(call, "Unrecognized option: " + operands->front());
-    return 1;
-  }
+  if (!operands->empty()) return complain(call, "Unrecognized option: " + operands->front());
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   std::string format(q.long_form ? kPrioLongFormat : q.norm ? kPrioNormFormat : kPrioFormat);

@@ -81,7 +81,7 @@ Result<void> add_squeue_users(SqueueQuery& q, std::string_view text) {
   return {};
 }
 Result<void> set_squeue_sort(SqueueQuery& q, std::string_view text) {
-  if (auto known = check_queue_sort(text); !known) return known;
+  TRY(check_queue_sort(text));
   q.sort = text;
   return {};
 }
@@ -217,8 +217,7 @@ bool outdone_in_squeue(std::span<const Given> typed, const Given& of_environment
 
 // Prints an error of the controller, or of the connection to it, as libslurm does.
 int load_error(const Error& error) {
-  fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
-  return 1;
+  return refused("slurm_load_jobs error: {}\n", words_for(error).text);
 }
 
 // Prints Slurm's message and returns false if one of these nodes does not exist.
@@ -265,34 +264,27 @@ Result<int> run_squeue(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status, outdone_in_squeue);
   if (!operands) return status;
-  if (q.long_form && !q.letters.empty()) {
-    complain(call,
-             "fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please "
-             "remove one and retry.");
-    return 1;
-  }
+  if (q.long_form && !q.letters.empty())
+    return complain(call,
+                    "fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please "
+                    "remove one and retry.");
   // -j takes its value after = or joined to the letter. In `-j 12` the 12 is therefore left as an
   // operand, as in Slurm.
   std::size_t left = operands->size();
   if (left > 0 && q.by_job && q.filter().jobs.empty()) {
-    if (!add_squeue_jobs(q, operands->front())) {
-      complain(call, "Invalid job id: " + operands->front());
-      return 1;
-    }
+    if (!add_squeue_jobs(q, operands->front()))
+      return complain(call, "Invalid job id: " + operands->front());
     --left;
   }
   if (left > 0) {
     complain(call, "Unrecognized option: " + operands->back());
-    fmt::print(stderr, "{}", usage_of(call.command()));
-    return 1;
+    return refused("{}", usage_of(call.command()));
   }
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   if (q.steps) {
-    if (q.json || q.yaml) {
-      complain(call, "--steps is a table; sacct --json has all of steps");
-      return 1;
-    }
+    if (q.json || q.yaml)
+      return complain(call, "--steps is a table; sacct --json has all of steps");
     return show_steps(call, {q.filter(), q.wanted_steps, q.letters, q.names, q.no_header});
   }
   std::vector<std::string> unknown;

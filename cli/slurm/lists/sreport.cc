@@ -176,10 +176,7 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
   std::vector<std::string> unknown;
   Layout layout = list_layout(span.format.empty() ? report.format : std::string_view(span.format),
                               infos<UseLine>(kUseFields), unknown);
-  if (!unknown.empty()) {
-    fmt::print(stderr, " Unknown field '{}'\n", unknown.front());
-    return 1;
-  }
+  if (!unknown.empty()) return refused(" Unknown field '{}'\n", unknown.front());
   proto::QueryHistory query;
   query.start = span.start;
   query.end = span.end;
@@ -239,12 +236,10 @@ Result<int> run_sreport(const Invocation& call) {
     fmt::print("{}", help_of(call.command()));
     return 0;
   }
-  if (operands->empty()) {
-    complain(call,
-             "a report is missing: cluster AccountUtilizationByUser, cluster "
-             "UserUtilizationByAccount, job SizesByAccount or user TopUsage");
-    return 1;
-  }
+  if (operands->empty())
+    return complain(call,
+                    "a report is missing: cluster AccountUtilizationByUser, cluster "
+                    "UserUtilizationByAccount, job SizesByAccount or user TopUsage");
   const std::string type = lower_case((*operands)[0]);
   const std::string valid = valid_reports(type);
   if (valid.empty() || operands->size() < 2) {
@@ -257,11 +252,9 @@ Result<int> run_sreport(const Invocation& call) {
   const auto report = std::find_if(std::begin(kReports), std::end(kReports), [&](const Report& r) {
     return r.type.starts_with(type) && r.name.starts_with(name);
   });
-  if (report == std::end(kReports)) {
-    fmt::print(stderr, "Not valid report {}\nValid {} reports are, {}; greport has more\n",
-               (*operands)[1], (*operands)[0], valid);
-    return 1;
-  }
+  if (report == std::end(kReports))
+    return refused("Not valid report {}\nValid {} reports are, {}; greport has more\n",
+                   (*operands)[1], (*operands)[0], valid);
   const Instant now = system_now();
   Span span;
   // The default is yesterday, as in Slurm.
@@ -269,8 +262,7 @@ Result<int> run_sreport(const Invocation& call) {
   span.end = *today;
   span.start = *today - hours(24);
   if (auto done = read_span({operands->begin() + 2, operands->end()}, now, span); !done) {
-    complain(call, done.error().message);
-    return 1;
+    return complain(call, done.error().message);
   }
   return run_report(c, *report, span);
 }

@@ -155,10 +155,7 @@ Result<int> run_sshare(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status);
   if (!operands) return status;
-  if (!operands->empty()) {
-    complain(call, "Unknown argument: " + operands->front());
-    return 1;
-  }
+  if (!operands->empty()) return complain(call, "Unknown argument: " + operands->front());
   if (q.help_format) {
     for (const Column<ShareLine>& field : kShareFields) fmt::print("{:<20}\n", field.name);
     return 0;
@@ -169,10 +166,8 @@ Result<int> run_sshare(const Invocation& call) {
   Layout layout = list_layout(
       q.fields.empty() ? q.long_form ? kShareLongList : kShareList : std::string_view(q.fields),
       infos<ShareLine>(kShareFields), unknown);
-  if (!unknown.empty()) {
-    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-    return 1;
-  }
+  if (!unknown.empty())
+    return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
   if (q.verbose) say_asked(q);
   ASSIGN(reply, ask<proto::ShareTreeReply>("sshare", proto::ShareTree{}));
   TableStyle style;

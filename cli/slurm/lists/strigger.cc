@@ -215,10 +215,7 @@ Result<int> run_strigger(const Invocation& call) {
   if (!operands) return status;
   std::string wrong = wrong_with(r);
   if (!operands->empty()) wrong = fmt::format("Unrecognized parameter: {}", operands->front());
-  if (!wrong.empty()) {
-    complain(call, wrong);
-    return 1;
-  }
+  if (!wrong.empty()) return complain(call, wrong);
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const auto failed = [&](const char* what, const Error& error) {

@@ -160,10 +160,7 @@ Result<int> run_sattach(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &r, status);
   if (!operands) return status;
-  const auto refuse = [&](const std::string& why) {
-    complain(call, why);
-    return 1;
-  };
+  const auto refuse = [&](const std::string& why) { return complain(call, why); };
   if (operands->empty()) return refuse("no job step ID given");
   if (operands->size() > 1) return refuse("too many parameters");
   const auto named = step_named(call, operands->front());

@@ -191,10 +191,7 @@ Result<int> run_sbcast(const Invocation& call) {
   SbcastRequest r;
   const auto operands = parse_into(call, &r, status);
   if (!operands) return status;
-  const auto refuse = [&](const std::string& why) {
-    complain(call, why);
-    return 1;
-  };
+  const auto refuse = [&](const std::string& why) { return complain(call, why); };
   if (operands->size() != 2)
     return refuse(fmt::format("Need two file names, have {} names", operands->size()));
   if (!r.job && std::getenv("SLURM_JOB_ID") == nullptr)

@@ -246,31 +246,24 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
 }
 
 int allocation_error(const Invocation& call, const Error& error) {
-  if (error.message.starts_with("Job allocation ")) {
-    fmt::print(stderr, "{}: {}\n", call.program(), error.message);
-    return 1;
-  }
+  if (error.message.starts_with("Job allocation "))
+    return refused("{}: {}\n", call.program(), error.message);
   const Words words = words_for(error);
   if (!words.detail.empty()) complain(call, words.detail);
-  complain(call, "Unable to allocate resources: " + words.text);
-  return 1;
+  return complain(call, "Unable to allocate resources: " + words.text);
 }
 
 int step_error(const Invocation& call, JobId job, const Error& error) {
-  if (error.message.starts_with("Could not open ")) {
-    complain(call, error.message);
-    return 1;
-  }
+  if (error.message.starts_with("Could not open ")) return complain(call, error.message);
   unsigned asked = 0, held = 0;
   if (std::sscanf(error.message.c_str(), "the step asks for %u nodes, job %*s has %u", &asked,
                   &held) == 2) {
-    complain(call, fmt::format("Only allocated {} nodes asked for {}", held, asked));
-    return 1;
+    return complain(call, fmt::format("Only allocated {} nodes asked for {}", held, asked));
   }
   const Words words = words_for(error);
   if (!words.detail.empty()) complain(call, words.detail);
-  complain(call, fmt::format("Unable to create step for job {}: {}", job.value(), words.text));
-  return 1;
+  return complain(call,
+                  fmt::format("Unable to create step for job {}: {}", job.value(), words.text));
 }
 
 int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
@@ -281,10 +274,7 @@ int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
   message.spec.submit_line = call.line();
   message.test_only = true;
   const auto reply = session.call<proto::SubmitReply>(message);
-  if (!reply) {
-    fmt::print(stderr, "allocation failure: {}\n", words_for(reply.error()).text);
-    return 1;
-  }
+  if (!reply) return refused("allocation failure: {}\n", words_for(reply.error()).text);
   say_start(call.program(), *reply, r.now);
   return 0;
 }
@@ -375,10 +365,7 @@ Result<int> run_parts(const Invocation& call, std::vector<SrunPart>& parts, JobI
   std::vector<std::optional<std::uint32_t>> groups;
   for (const SrunPart& part : parts) groups.push_back(part.group);
   const auto jobs = jobs_of(groups, job, session);
-  if (!jobs && jobs.error().code == ErrorCode::usage) {
-    complain(call, jobs.error().message);
-    return 1;
-  }
+  if (!jobs && jobs.error().code == ErrorCode::usage) return complain(call, jobs.error().message);
   if (!jobs) return tl::unexpected(jobs.error());
   std::vector<StepPart> steps;
   const auto nodes = nodes_of_components(groups);

@@ -88,25 +88,17 @@ Result<int> run_sstat(const Invocation& call) {
   auto operands = parse_into(call, &q, status);
   if (!operands) return status;
   for (const std::string& operand : *operands)
-    if (!add_sstat_jobs(q, operand)) {
-      complain(call, "Invalid job id specified: " + operand);
-      return 1;
-    }
+    if (!add_sstat_jobs(q, operand)) return complain(call, "Invalid job id specified: " + operand);
   if (q.help_format) {
     print_stat_fields();
     return 0;
   }
-  if (q.steps.empty()) {
-    complain(call, "You didn't give me any jobs to stat.");
-    return 1;
-  }
+  if (q.steps.empty()) return complain(call, "You didn't give me any jobs to stat.");
   std::vector<std::string> unknown;
   Layout layout = list_layout(q.fields.empty() ? kStatList : std::string_view(q.fields),
                               infos(account_fields()), unknown);
-  if (!unknown.empty()) {
-    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-    return 1;
-  }
+  if (!unknown.empty())
+    return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
   TableStyle style;
   style.header = !q.no_header;
   if (q.parsable || q.parsable2) {

@@ -118,12 +118,12 @@ Result<void> settle_gpus(const Invocation& call, SlurmRequest& r, std::span<cons
     if (*from && **from > 0) *to = **from / kOne;
   }
   gpus.socket = r.gpus_per_socket;
-  if (auto done = check_order(gpus); !done) return done;
-  if (auto done = settle_sockets(r, gpus); !done) return done;
+  TRY(check_order(gpus));
+  TRY(settle_sockets(r, gpus));
   if (r.cpus_per_gpu && was_given("cpus-per-task"))
     return wrong_gpus("--cpus-per-gpu is mutually exclusive with --cpus-per-task");
-  if (auto done = settle_nodes(r, gpus); !done) return done;
-  if (auto done = settle_tasks(call, r, gpus); !done) return done;
+  TRY(settle_nodes(r, gpus));
+  TRY(settle_tasks(call, r, gpus));
   if (gpus.job && r.nodes && *gpus.job < r.nodes->first)
     return wrong_gpus("Failed to validate job spec, --gpus < -N");
   if (gpus.node) wish.per_node = *gpus.node * kOne;

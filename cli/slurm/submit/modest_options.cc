@@ -56,7 +56,7 @@ Result<void> tasks_per_socket(SlurmRequest& r, std::string_view text) {
 }
 
 Result<void> threads_per_core(SlurmRequest& r, std::string_view text) {
-  if (auto done = one(r, text); !done) return done;
+  TRY(one(r, text));
   r.spec.given.threads_per_core = 1;
   return {};
 }

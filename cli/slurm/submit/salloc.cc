@@ -115,19 +115,17 @@ Result<int> run_salloc(const Invocation& call) {
   // As in Slurm only the last component is named after the command.
   std::string& name = requests.back().spec.name;
   if (name.empty() && !command.empty()) name = command[0].substr(command[0].rfind('/') + 1);
-  if (r.no_shell && !command.empty()) {
-    complain(call, "--no-shell runs no command; leave it, or the command");
-    return 1;
-  }
+  if (r.no_shell && !command.empty())
+    return complain(call, "--no-shell runs no command; leave it, or the command");
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const auto refuse = [&](const Error& error) {
     const Words words = words_for(error);
     if (!words.detail.empty()) complain(call, words.detail);
     const bool late = r.most_wait && error.message == "Requested nodes are busy";
-    complain(call, (late ? "Unable to allocate resources: " : "Job submit/allocate failed: ") +
-                       words.text);
-    return 1;
+    return complain(
+        call,
+        (late ? "Unable to allocate resources: " : "Job submit/allocate failed: ") + words.text);
   };
   auto session = Session::open(call.program());
   if (!session) return refuse(session.error());
