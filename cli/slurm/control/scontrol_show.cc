@@ -330,9 +330,9 @@ int control_show(const Control& c, const Arguments& args) {
       {"dwstat", "there are no burst buffers"},
       {"federation", "there is one cluster"},
       {"frontend", "there are no front ends"}};
-  for (const auto& [refused, why] : kRefused)
-    if (entity == nullptr && lower_case(name) == refused)
-      return refused("scontrol: error: show {} is not supported: {}\n", refused, why);
+  for (const auto& [kind, why] : kRefused)
+    if (entity == nullptr && lower_case(name) == kind)
+      return refused("scontrol: error: show {} is not supported: {}\n", kind, why);
   if (entity == nullptr) return refused("invalid entity:{} for keyword:show \n", name);
   if (args.size() > 2 || (args.size() == 2 && !first.key.empty()))
     return refused("too many arguments for keyword:show\n");
