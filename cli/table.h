@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/terminal.h"
 #include "common/result.h"
 #include "common/time/time.h"
 
@@ -166,5 +165,38 @@ Result<Layout> parse_format(std::string_view format, std::span<const ColumnInfo>
 // Parses sacct's -o list, in any case: "JobID,State%20,NodeList%-30". A field without a width gets
 // its usual one.
 Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnInfo> columns);
+
+// Slurm's record layout: "JobId=12 JobName=x". Further lines of a record are indented by three, and
+// a blank line separates records. With `oneline` each record is one line. An empty value is written
+// as "(null)".
+
+class RecordWriter {
+ public:
+  RecordWriter(bool oneline, std::FILE* out) : oneline_(oneline), out_(out) {}
+  RecordWriter& field(std::string_view key, std::string_view value);
+  RecordWriter& field(std::string_view key, std::uint64_t value) {
+    return field(key, std::to_string(value));
+  }
+  RecordWriter& raw(std::string_view key, std::string_view value);  // an empty value stays empty
+  void line();    // the next field begins a new line
+  void record();  // ends the record and writes it
+
+ private:
+  bool oneline_;
+  std::FILE* out_;
+  std::string text_;
+  bool at_start_ = true;
+};
+
+// Whether a person watches the output, and how large the window is.
+
+bool is_terminal(std::FILE* file);
+int terminal_width(std::FILE* file);   // columns; 80 if unknown
+int terminal_height(std::FILE* file);  // lines; 24 if unknown
+bool wants_colour(std::FILE* file);    // true for a terminal, unless NO_COLOR or TERM=dumb is set
+
+enum class Colour : unsigned char { none, green, yellow, red, cyan, grey };
+std::string_view colour_on(Colour colour);  // "" for none
+inline constexpr std::string_view kColourOff = "\033[0m";
 
 }  // namespace gantry::cli

@@ -1,7 +1,6 @@
 // The columns with Slurm's letters and headers. Empty values are shown as squeue shows them.
 #include "cli/columns/job_columns.h"
 
-#include "cli/columns/job_values.h"
 #include "common/job/verdict_text.h"
 
 namespace gantry::cli {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/cluster/cluster_check.h"
+#include "cli/cluster/daemons.h"
 #include "cli/cluster/wall_probe.h"
 #include "cli/command.h"
 #include "cli/session.h"

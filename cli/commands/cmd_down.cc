@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/commands/progress.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 

@@ -14,8 +14,6 @@
 #include "cli/submit/job_options.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
-#include "cli/submit/wait_job.h"
-#include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::gbatch {

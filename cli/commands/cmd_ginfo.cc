@@ -2,14 +2,12 @@
 #include <fmt/core.h>
 
 #include "cli/columns/gpu_columns.h"
-#include "cli/columns/gpu_layout.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/known_names.h"
-#include "cli/columns/node_columns.h"
-#include "cli/columns/node_members.h"
+#include "cli/columns/node_values.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/text/hostlist.h"
 
 namespace gantry::cli::ginfo {

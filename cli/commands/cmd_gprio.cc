@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/known_names.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/job/public_state.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"

@@ -10,9 +10,8 @@
 #include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 

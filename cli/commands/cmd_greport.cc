@@ -12,7 +12,6 @@
 #include "cli/files.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
 #include "common/metrics/ledger_metrics.h"
 #include "common/text/text.h"
 

@@ -5,7 +5,7 @@
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "config/values.h"
 
 namespace gantry::cli::gshare {

@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/commands/progress.h"
 #include "cli/session.h"
-#include "cli/slurm/reference.h"
-#include "cli/terminal.h"
+#include "cli/slurm/help.h"
+#include "cli/table.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/random_id.h"
-#include "cli/submit/dependency.h"
+#include "cli/submit/job_refs.h"
 #include "common/job/mail.h"
 #include "common/proto/job_text.h"
 #include "common/resources/resources.h"

@@ -1,10 +1,10 @@
 // gtenant access: the access report. It shows who may do what, since when and by whom.
 #include <fmt/core.h>
 
-#include "cli/columns/access_columns.h"
+#include "cli/columns/tenant_columns.h"
 #include "cli/session.h"
+#include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 #include "common/codec/codec.h"
 
 namespace gantry::cli::gtenant_access {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/tenancy/tenancy_plan.h"
-#include "cli/terminal.h"
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"

@@ -13,7 +13,6 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"

@@ -7,7 +7,6 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 #include "common/text/text.h"
 #include "config/tenancy/write.h"
 

@@ -5,8 +5,8 @@
 
 #include "cli/columns/tenant_columns.h"
 #include "cli/session.h"
+#include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 
 namespace gantry::cli::gtenant_use {
 namespace {

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "cli/bill/focus.h"
-#include "cli/records.h"
 #include "cli/session.h"
 #include "cli/slurm/json.h"
 #include "cli/table.h"

@@ -5,9 +5,8 @@
 #include <cstdlib>
 
 #include "cli/columns/account_columns.h"
-#include "cli/columns/account_values.h"
 #include "cli/columns/job_columns.h"
-#include "cli/columns/node_columns.h"
+#include "cli/columns/node_values.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/table.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "cli/cluster/reconfigure.h"
-#include "cli/columns/ended_jobs.h"
+#include "cli/cluster/daemons.h"
+#include "cli/columns/history_rows.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"

@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/show_records.h"
 #include "cli/commands/control/gctl.h"

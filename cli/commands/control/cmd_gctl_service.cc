@@ -6,7 +6,7 @@
 #include "cli/columns/service_columns.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/codec/codec.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"

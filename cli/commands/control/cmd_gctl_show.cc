@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/show_records.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"

@@ -1,7 +1,7 @@
 // gctl update KIND NAME KEY=VALUE..., and the commands that change the states of nodes.
 #include <fmt/core.h>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"

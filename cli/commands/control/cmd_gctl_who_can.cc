@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "cli/columns/access_columns.h"
+#include "cli/columns/tenant_columns.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/codec/codec.h"
 #include "common/tenancy/tenancy_rules.h"
 

@@ -2,7 +2,7 @@
 // answers to "what if".
 #include <fmt/core.h>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/commands/control/gctl_network.h"

@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "cli/slurm/accounts/limit_keys.h"
+#include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
 #include "cli/slurm/format.h"
 #include "common/limits.h"

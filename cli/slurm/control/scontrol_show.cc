@@ -9,7 +9,7 @@
 #include "cli/slurm/format.h"
 #include "cli/slurm/records/history.h"
 #include "cli/slurm/records/job_json.h"
-#include "cli/slurm/records/node_json.h"
+#include "cli/slurm/records/node_fields.h"
 #include "cli/slurm/records/queue.h"
 #include "cli/slurm/records/slurm_records.h"
 #include "cli/submit/job_refs.h"

@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "cli/slurm/records/queue.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/text/text.h"
 

@@ -7,7 +7,6 @@
 #include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/queue.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/records/call_counts.h"
+#include "cli/slurm/records/history.h"
 
 namespace gantry::cli::slurm {
 namespace {

@@ -3,12 +3,10 @@
 #include <fmt/ranges.h>
 
 #include "cli/columns/job_words.h"
-#include "cli/columns/node_members.h"
+#include "cli/columns/node_values.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/json.h"
 #include "cli/slurm/records/node_fields.h"
-#include "cli/slurm/records/node_json.h"
-#include "cli/slurm/records/node_sort.h"
 #include "common/proto/reservation.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"

@@ -6,7 +6,6 @@
 
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/proto/tenancy_view.h"

@@ -9,7 +9,6 @@
 #include "cli/slurm/lists/squeue_steps.h"
 #include "cli/slurm/records/job_json.h"
 #include "cli/slurm/records/queue.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/text/text.h"
 

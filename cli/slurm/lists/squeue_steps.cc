@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include "cli/columns/job_values.h"
+#include "cli/columns/job_columns.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/account_fields.h"
 #include "cli/slurm/records/history.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {

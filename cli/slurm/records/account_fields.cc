@@ -3,10 +3,10 @@
 
 #include <fmt/core.h>
 
-#include "cli/columns/account_values.h"
+#include "cli/columns/account_columns.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/records/history.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

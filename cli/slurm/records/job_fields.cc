@@ -8,7 +8,7 @@
 
 #include "cli/columns/job_words.h"
 #include "cli/columns/show_records.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

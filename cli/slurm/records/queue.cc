@@ -6,7 +6,7 @@
 
 #include "cli/columns/job_words.h"
 #include "cli/option.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/proto/job_text.h"
 #include "common/text/split.h"
 #include "common/text/text.h"

@@ -16,7 +16,7 @@
 
 #include "cli/files.h"
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/gpu_rules.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_setters.h"
 #include "common/text/hostlist.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/components.h"
 #include "cli/slurm/submit/job_options.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"

@@ -8,14 +8,12 @@
 
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/components.h"
 #include "cli/slurm/submit/job_options.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/submit/batch_option_table.h"
 #include "cli/submit/job_request.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
-#include "cli/submit/wait_job.h"
-#include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
