@@ -73,9 +73,10 @@ struct Layout {
 
 struct TableStyle {
   bool header = true;
-  bool rule = false;      // dashes under the header (gacct)
-  char cut_mark = 0;      // last character of a cut value: '+'
-  std::string delimiter;  // not empty: values are not padded, and this text separates them (-P, -p)
+  bool rule = false;  // dashes under the header (gacct)
+  char cut_mark = 0;  // last character of a cut value: '+'
+  std::string delimiter =
+      {};  // not empty: values are not padded, and this text separates them (-P, -p)
   bool trailing_delimiter = false;
   bool colour = false;
   std::size_t columns = 0;  // of the terminal, for a table that grows; 0: as wide as its values

@@ -179,16 +179,10 @@ Result<int> print_gpus(Session& session, const Query& q) {
   TRY(check_partitions(session, q));
   ASSIGN(nodes, session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true}));
   std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
-  if (q.json) {
-    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (q.json) return print_pretty(*nodes);
   if (q.layout) return print_layout(nodes->nodes), 0;
   if (q.drift) return print_drift(q, nodes->nodes), 0;
-  TableStyle style;
-  style.header = !q.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !q.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const GpuRow& row : gpu_rows(nodes->nodes)) add_row(table, columns, row);
   tell_why_none(nodes->nodes);
   return 0;
@@ -229,10 +223,7 @@ Result<int> run(const Invocation& invocation) {
     fmt::print("{},{}\n", first, std::string_view(second).substr(1));
     return 0;
   }
-  TableStyle style;
-  style.header = !q.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !q.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const NodeGroup& g : group(q, *layout, nodes->nodes, partitions->partitions))
     add_row(table, node_columns(), g);
   return 0;

@@ -78,9 +78,7 @@ Result<int> run(const Invocation& in) {
   ASSIGN(layout, parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format),
                               infos(columns), q.format.empty() || q.format == kPriorityLongFormat));
   ASSIGN(session, Session::open(in.program()));
-  TableStyle style;
-  style.header = !q.no_header && !q.json;
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !q.no_header && !q.json}, stdout);
   ASSIGN(reply, session->call<proto::PriorityTuplesReply>(q.tuples));
   if (q.most != 0 && reply->rows.size() > q.most) {
     reply->rows.resize(q.most);

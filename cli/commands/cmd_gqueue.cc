@@ -166,10 +166,7 @@ Result<void> check_known(const Query& q, const proto::ListJobsReply& page) {
 
 Result<void> print_table(const Query& q, Session& session, const Layout& layout, std::FILE* out,
                          std::size_t most_rows) {
-  TableStyle style;
-  style.header = !q.no_header;
-  style.colour = wants_colour(out);
-  TableWriter table(layout, style, out);
+  TableWriter table(layout, {.header = !q.no_header, .colour = wants_colour(out)}, out);
   Result<void> refused;
   NamesSeen seen;
   std::size_t left_out = 0;

@@ -208,9 +208,7 @@ class Sheet {
   }
 
   void print(const std::vector<Line>& lines, const Line* total, bool header) {
-    TableStyle style;
-    style.header = header;
-    TableWriter table(std::move(layout_), style, stdout);
+    TableWriter table(std::move(layout_), {.header = header}, stdout);
     for (const Line& line : lines) put(table, line, Colour::none);
     if (total != nullptr) put(table, *total, Colour::none);
   }

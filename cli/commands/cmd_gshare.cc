@@ -40,10 +40,7 @@ Result<int> run(const Invocation& in) {
   std::set<std::string> seen;
   for (const proto::ShareRow& row : reply->rows) seen.insert(row.tenant);
   TRY(check_tenants(*session, q.tenants, seen));
-  if (q.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (q.json) return print_pretty(*reply);
   TableStyle style;
   style.header = !q.no_header;
   style.colour = wants_colour(stdout);

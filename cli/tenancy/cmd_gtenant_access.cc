@@ -65,18 +65,13 @@ Result<int> run_access(const Invocation& in) {
   ASSIGN(layout, parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
                               infos(columns), options.format.empty()));
   ASSIGN(reply, ask<proto::AccessReply>(in.program(), proto::ListAccess{**operands, 0}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   if (options.csv) {
     print_csv(reply->rows, !options.no_header);
     return 0;
   }
-  TableStyle style;
-  style.header = !options.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !options.no_header, .colour = wants_colour(stdout)},
+                    stdout);
   for (const proto::AccessRow& row : reply->rows) add_row(table, columns, row);
   return 0;
 }

@@ -100,10 +100,7 @@ Result<int> run_budget_list(const Invocation& in) {
          parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
                       options.format.empty() || options.format == kBudgetLongFormat));
   ASSIGN(reply, ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   TableStyle style;
   style.header = !options.no_header;
   style.colour = wants_colour(stdout);

@@ -197,10 +197,7 @@ Result<int> run_import(const Invocation& in) {
   import.lines = std::move(*lines);
   const auto reply = ask<proto::MeterReply>(in.program(), import);
   if (!reply) return fail(reply.error().code, fmt::format("{}: {}", path, reply.error().message));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   for (const proto::PostedBatch& batch : reply->batches) {
     const std::string sum = fmt::format("{}, {} {}", counted(batch.lines, "line"),
                                         format_money(batch.cost), reply->currency);
@@ -246,13 +243,8 @@ Result<int> run_meter_list(const Invocation& in) {
   ASSIGN(layout, parse_format(options.format.empty() ? kBatchFormat : options.format,
                               infos(columns), options.format.empty()));
   ASSIGN(reply, ask<proto::MeterReply>(in.program(), proto::ListMeters{}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  if (options.json) return print_pretty(*reply);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const proto::PostedBatch& batch : reply->batches) add_row(table, columns, batch);
   return 0;
 }

@@ -127,10 +127,7 @@ Result<int> run_price_list(const Invocation& in) {
   proto::GetTenancy get;
   get.kinds = {std::string(PriceBook::kName)};
   ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   std::vector<PriceBook> books;
   std::string currency;
   for (const tenancy::Document& document : reply->documents) {
@@ -146,9 +143,7 @@ Result<int> run_price_list(const Invocation& in) {
   const std::span<const Column<PriceLine>> columns(kPriceColumns);
   const auto known = infos(columns);
   ASSIGN(layout, parse_format(kPriceFormat, known, true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const PriceBook& book : books)
     for (const PriceLine& line : lines_of(book, currency)) add_row(table, columns, line);
   return 0;

@@ -171,15 +171,10 @@ Result<int> run_request_list(const Invocation& in) {
   if (!*operands) return 0;
   ASSIGN(reply,
          ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   const std::span<const Column<RequestRow>> columns(kRequestColumns);
   ASSIGN(layout, parse_format(kRequestFormat, infos(columns), true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const Increase& i : reply->rows)
     add_row(table, columns, RequestRow{&i, what_of(i, reply->currency)});
   return 0;

@@ -117,8 +117,7 @@ const SecretVersion* used_last(const SecretRow& row) {
 }
 
 Result<int> print_json(const proto::SecretList& list) {
-  fmt::print("{}\n", codec::to_json(list, codec::JsonStyle::pretty));
-  return 0;
+  return print_pretty(list);
 }
 
 Result<int> run_set(const Invocation& in) {
@@ -185,9 +184,7 @@ Result<int> run_list(const Invocation& in) {
   if (options.json) return print_json(*reply);
   const std::span<const Column<SecretRow>> columns(kSecretColumns);
   ASSIGN(layout, parse_format(kSecretFormat, infos(columns), true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const SecretRow& row : reply->rows) add_row(table, columns, row);
   return 0;
 }

@@ -141,10 +141,7 @@ Result<int> run_history(const Invocation& in) {
   if (reply->revisions.empty() && !history.name.empty())
     return fail(ErrorCode::not_found,
                 fmt::format("there never was a {} {}", history.kind, history.name));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   if (options.long_form) {
     for (R revision : reply->revisions) {
       fmt::print("revision {}  {}  {}  {}\n", revision.revision, format_time(revision.at),
@@ -158,9 +155,7 @@ Result<int> run_history(const Invocation& in) {
   }
   const std::span<const Column<proto::TenancyRevision>> columns = kHistoryColumns;
   ASSIGN(layout, parse_format("%.8r %t %u %c %m", infos(columns), true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !options.no_header}, stdout);
   for (R revision : reply->revisions) add_row(table, columns, revision);
   return 0;
 }

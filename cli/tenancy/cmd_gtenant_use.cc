@@ -61,10 +61,7 @@ Result<int> show_use(const Invocation& in, const Columns& columns, std::string_v
   if (!*operands) return 0;
   ASSIGN(layout, layout_of(options, usual, infos(columns)));
   ASSIGN(reply, ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   {
     TableWriter table(*layout, style_of(options), stdout);
     for (const proto::TenantUse& row : reply->rows) add_rows(table, row, options);

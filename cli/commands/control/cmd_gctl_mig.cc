@@ -81,19 +81,13 @@ Result<int> run(const Invocation& in) {
                               mig.format.empty()));
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(plan, session->call<proto::MigModePlan>(proto::PlanMigModes{}));
-  if (mig.json) {
-    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (mig.json) return print_pretty(*plan);
   if (plan->rows.empty()) {
     fmt::print(stderr, "no job waits for a GPU whose MIG mode could be switched\n");
     return 0;
   }
   ASSIGN(rows, with_addresses(*session, std::move(*plan)));
-  TableStyle style;
-  style.header = !mig.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !mig.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const Row& row : *rows) add_row(table, std::span<const Column<Row>>(kColumns), row);
   return 0;
 }

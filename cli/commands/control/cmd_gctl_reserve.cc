@@ -99,10 +99,7 @@ Result<int> run_reserve(const Invocation& in) {
   ASSIGN(reply, ask<proto::ListReservationsReply>(in.program(), r.make));
   for (const std::string& warning : reply->warnings)
     fmt::print(stderr, "{}: warning: {}\n", in.program(), warning);
-  if (r.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (r.json) return print_pretty(*reply);
   for (const proto::ReservationRow& row : reply->reservations)
     fmt::print("{} {} has {} from {} to {}{}{}\n",
                row.maintenance ? "maintenance window" : "reservation", row.name, row.node_list,
@@ -178,14 +175,8 @@ Result<int> run_list(const Invocation& in) {
   const std::span<const Column<proto::ReservationRow>> columns = kColumns;
   ASSIGN(layout, parse_format(list.format.empty() ? usual : std::string_view(list.format),
                               infos(columns), list.format.empty()));
-  if (list.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
-  TableStyle style;
-  style.header = !list.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  if (list.json) return print_pretty(*reply);
+  TableWriter table(*layout, {.header = !list.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const proto::ReservationRow& row : reply->reservations) add_row(table, columns, row);
   return 0;
 }

@@ -36,17 +36,14 @@ constexpr Option kListOptions[] = {
 };
 
 Result<int> as_json(const proto::ServiceList& list) {
-  fmt::print("{}\n", codec::to_json(list, codec::JsonStyle::pretty));
-  return 0;
+  return print_pretty(list);
 }
 
 template <class Row>
 Result<void> print_rows(const std::vector<Row>& rows, std::span<const Column<Row>> columns,
                         std::string_view format) {
   ASSIGN(layout, parse_format(format, infos(columns), true));
-  TableStyle style;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.colour = wants_colour(stdout)}, stdout);
   for (const Row& row : rows) add_row(table, columns, row);
   return {};
 }

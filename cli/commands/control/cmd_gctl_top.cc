@@ -123,13 +123,8 @@ Result<int> run_cost(const Invocation& in, const Top& top) {
                    [](const proto::JobRow& a, const proto::JobRow& b) {
                      return a.cost_rate.value_or(Money{}) > b.cost_rate.value_or(Money{});
                    });
-  if (top.json) {
-    fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
-    return 0;
-  }
-  TableStyle style;
-  style.header = !top.no_header;
-  TableWriter table(*layout, style, stdout);
+  if (top.json) return print_pretty(all);
+  TableWriter table(*layout, {.header = !top.no_header}, stdout);
   for (proto::JobRow& job : all.rows)
     add_row(table, std::span<const Column<CostRow>>(kCostColumns),
             CostRow{std::move(job), all.now});
@@ -158,14 +153,10 @@ Result<int> run(const Invocation& in) {
   }
   if (top.json) {
     std::erase_if(nodes->nodes, [](const proto::NodeRow& node) { return node.top.empty(); });
-    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
-    return 0;
+    return print_pretty(*nodes);
   }
   std::stable_sort(rows.begin(), rows.end(), [](R a, R b) { return a.gpu.job < b.gpu.job; });
-  TableStyle style;
-  style.header = !top.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !top.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const TopRow& row : rows) add_row(table, std::span<const Column<TopRow>>(kColumns), row);
   return 0;
 }

@@ -54,15 +54,10 @@ Result<int> run(const Invocation& in) {
     if (row.tenant.empty() && has(row, right)) found.rows.push_back(row);
   for (const proto::AccessRow& row : of_tenant->rows)
     if (!row.tenant.empty() && has(row, right)) found.rows.push_back(row);
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(found, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(found);
   const auto columns = access_columns();
   ASSIGN(layout, parse_format("%u %r %e %s %b %f", infos(columns), true));
-  TableStyle style;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.colour = wants_colour(stdout)}, stdout);
   for (const proto::AccessRow& row : found.rows) add_row(table, columns, row);
   return 0;
 }

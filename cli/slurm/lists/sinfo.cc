@@ -337,9 +337,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
   const std::string cluster = cluster_name();
-  TableStyle style;
-  style.header = !q.no_header;
-  TableWriter table(layout, style, stdout);
+  TableWriter table(layout, {.header = !q.no_header}, stdout);
   auto lines = node_lines(q, layout, *all, cluster);
   sort_node_lines(lines, !q.sort.empty() ? q.sort : q.by_node ? "N" : "#P,-t", all->partitions);
   for (const NodeGroup& line : lines) add_row(table, node_fields(), line);

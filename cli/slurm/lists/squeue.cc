@@ -251,9 +251,7 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
   }
   if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
-  TableStyle style;
-  style.header = !q.no_header;
-  TableWriter table(layout, style, stdout);
+  TableWriter table(layout, {.header = !q.no_header}, stdout);
   for (const QueueRow& row : *rows) add_row(table, queue_fields(), row);
   return 0;
 }
