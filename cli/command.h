@@ -59,6 +59,12 @@ constexpr std::span<const Row> shown(const Row (&rows)[N]) {
   return {rows, count};
 }
 
+// COMMANDS(space, kOne, kTwo): declares commands that a file of a namespace of its own defines.
+#define COMMANDS(space, ...)        \
+  namespace space {                 \
+  extern const Command __VA_ARGS__; \
+  }
+
 // One call of a command, as typed.
 class Invocation {
  public:
@@ -85,6 +91,12 @@ class Invocation {
   const Command& command_;
   std::vector<std::string> args_;
 };
+
+// OPERANDS(name, call, target, least, most): declares `name` as call.parse(target, least, most),
+// with the operands as **name, and returns from the function around it if there is nothing to do.
+#define OPERANDS(name, call, ...)          \
+  ASSIGN(name, (call).parse(__VA_ARGS__)); \
+  if (!*name) return 0
 
 inline constexpr std::size_t kMaxLine = 4096;  // octets
 inline constexpr std::size_t kAnyOperands = static_cast<std::size_t>(-1);

@@ -147,8 +147,7 @@ Result<int> check_walls(const CheckOptions& o, const std::vector<std::string>& n
 
 Result<int> run(const Invocation& in) {
   CheckOptions o;
-  ASSIGN(operands, in.parse(&o, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &o, 0, kAnyOperands);
   if (o.inside) {
     Sandbox level = Sandbox::standard;
     for (const auto& row : enum_names(Sandbox{}))

@@ -90,8 +90,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
 
 Result<int> run_down(const Invocation& in) {
   Down down;
-  ASSIGN(operands, in.parse(&down, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &down, 0, 0);
   if (down.cancel && down.leave)
     return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
   if (down.leave && down.remove)
@@ -122,8 +121,7 @@ constexpr Option kStatusOptions[] = {
 
 Result<int> run_status(const Invocation& in) {
   StatusQuery query;
-  ASSIGN(operands, in.parse(&query, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &query, 0, 0);
   ASSIGN(cluster, cluster_in(query.directory));
   ASSIGN(config, cluster->config());
   ASSIGN(daemons, cluster->daemons(*config));

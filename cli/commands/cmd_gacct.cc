@@ -204,8 +204,7 @@ void print_fields() {
 Result<int> run(const Invocation& invocation) {
   Query q;
   q.now = system_now();
-  ASSIGN(operands, invocation.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &q, 0, 0);
   if (q.help_format) {
     print_fields();
     return 0;

@@ -20,18 +20,10 @@
 
 namespace gantry::cli {
 
-namespace gantry_up {
-extern const Command kUp;
-}
-namespace gantry_down {
-extern const Command kDown, kStatus;
-}
-namespace gantry_check {
-extern const Command kCheck;
-}
-namespace gantry_replay {
-extern const Command kReplay;
-}
+COMMANDS(gantry_up, kUp)
+COMMANDS(gantry_down, kDown, kStatus)
+COMMANDS(gantry_check, kCheck)
+COMMANDS(gantry_replay, kReplay)
 
 }  // namespace gantry::cli
 
@@ -77,8 +69,7 @@ Result<int> run_version(const Invocation& in) {
 
 Result<int> run_help(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, kDeepest));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, kDeepest);
   if ((*operands)->empty()) {
     fmt::print("Gantry's commands; each has --help:\n\n");
     for (const Command* command : all_commands())
@@ -117,8 +108,7 @@ bool shown_by_man(std::string_view page) {
 
 Result<int> run_man(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 1, kDeepest));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 1, kDeepest);
   ASSIGN(named, named_command(**operands));
   const std::string page = man_page(*named->command, named->program);
   if (!is_terminal(stdout))
@@ -163,8 +153,7 @@ constexpr Option kKeygenOptions[] = {
 
 Result<int> run_keygen(const Invocation& in) {
   Keygen keygen;
-  ASSIGN(operands, in.parse(&keygen, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &keygen, 1, 1);
   const std::string& path = (*operands)->front();
   if (keygen.node) {
     const net::KeyPair pair = net::generate_key_pair();
@@ -182,8 +171,7 @@ Result<int> run_keygen(const Invocation& in) {
 
 Result<int> run_config_check(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 1);
   const std::string path = (*operands)->empty() ? default_config_path() : (*operands)->front();
   ASSIGN(config, load_config(path));
   fmt::print("{}: {}, {}: good\n", path,
@@ -194,8 +182,7 @@ Result<int> run_config_check(const Invocation& in) {
 
 Result<int> run_config_show(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 1);
   ASSIGN(config, load_config((*operands)->empty() ? default_config_path() : (*operands)->front()));
   for (const auto& [name, value] : describe(*config)) fmt::print("{} = {}\n", name, value);
   return 0;
@@ -203,8 +190,7 @@ Result<int> run_config_show(const Invocation& in) {
 
 Result<int> run_config_client(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 1);
   ASSIGN(config, load_config((*operands)->empty() ? default_config_path() : (*operands)->front()));
   const ControllerConfig& controller = config->controller;
   ASSIGN(text, read_small_file(controller.public_key_file));

@@ -64,8 +64,7 @@ constexpr Option kOptions[] = {
 
 Result<int> run(const Invocation& invocation) {
   Request r;
-  ASSIGN(operands, invocation.parse(&r, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &r, 0, kAnyOperands);
   proto::JobFilter& filter = r.cancel.filter;
   for (const std::string& operand : **operands) TRY(add_job_refs(filter.jobs, operand));
   TRY(check_states(filter.states));

@@ -190,8 +190,7 @@ Result<int> print_gpus(Session& session, const Query& q) {
 
 Result<int> run(const Invocation& invocation) {
   Query q;
-  ASSIGN(operands, invocation.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &q, 0, 0);
   TRY(check_node_states(q.states));
   if (q.layout && q.drift)
     return fail(ErrorCode::usage, "--layout and --drift are two tables: give one of them");

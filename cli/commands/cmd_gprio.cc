@@ -72,8 +72,7 @@ Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q
 
 Result<int> run(const Invocation& in) {
   Query q;
-  ASSIGN(operands, in.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &q, 0, 0);
   const auto columns = priority_columns();
   ASSIGN(layout, parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format),
                               infos(columns), q.format.empty() || q.format == kPriorityLongFormat));

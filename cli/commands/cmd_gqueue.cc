@@ -256,8 +256,7 @@ Result<void> watch_lines(const Query& q, Session& session) {
 
 Result<int> run(const Invocation& invocation) {
   Query q;
-  ASSIGN(operands, invocation.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &q, 0, 0);
   q.program = invocation.program();
   TRY(check_states(q.list.filter.states));
   if (q.json && q.watch) return fail(ErrorCode::usage, "--json and --watch exclude each other");

@@ -372,8 +372,7 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
 
 Result<int> run_report(const Invocation& in) {
   ReportQuery query;
-  ASSIGN(operands, in.parse(&query, 0, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &query, 0, 2);
   if (query.csv + query.focus + query.json + query.metrics + !query.invoice.empty() > 1)
     return fail(ErrorCode::usage, "use one of --csv, --focus, --invoice, --json and --metrics");
   if (query.exact && query.invoice.empty())

@@ -30,8 +30,7 @@ constexpr Option kOptions[] = {
 
 Result<int> run(const Invocation& in) {
   Query q;
-  ASSIGN(operands, in.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &q, 0, 0);
   const auto columns = share_columns();
   ASSIGN(layout, parse_format(q.format.empty() ? kShareFormat : std::string_view(q.format),
                               infos(columns), q.format.empty()));

@@ -231,8 +231,7 @@ void print_next(const LocalCluster& cluster, const Config& config,
 
 Result<int> run_up(const Invocation& in) {
   Up up;
-  ASSIGN(operands, in.parse(&up, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &up, 0, 0);
   ASSIGN(cluster, LocalCluster::at(up.directory));
   if (cluster->exists() && up.sized)
     return fail(

@@ -31,6 +31,19 @@ Layout names_layout(std::string_view format, std::span<const ColumnInfo> fields,
 Layout list_layout(std::string_view list, std::span<const ColumnInfo> fields,
                    std::vector<std::string>& unknown);
 
+// How a list of names is shown: in columns with a rule below their headers, or with -p and -P as
+// values that a delimiter separates.
+template <class Query>
+TableStyle list_style(const Query& q, Layout& layout, std::string_view delimiter = "|") {
+  if (!q.parsable && !q.parsable2) {
+    layout.after = " ";
+    return {.header = !q.no_header, .rule = true, .cut_mark = '+'};
+  }
+  return {.header = !q.no_header,
+          .delimiter = std::string(delimiter),
+          .trailing_delimiter = !q.parsable2};
+}
+
 // The time in the form that SLURM_TIME_FORMAT says. If it is not set, "standard" or "relative",
 // this is 2026-01-31T08:05:00; any other text is a format for strftime.
 std::string shown_time(Instant t);

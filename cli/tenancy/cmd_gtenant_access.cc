@@ -59,8 +59,7 @@ void print_csv(const std::vector<proto::AccessRow>& rows, bool header) {
 
 Result<int> run_access(const Invocation& in) {
   AccessOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   const auto columns = access_columns();
   ASSIGN(layout, parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
                               infos(columns), options.format.empty()));

@@ -85,8 +85,7 @@ Result<Change> change_of(Session& session, const FileOptions& options) {
 
 Result<int> run_check(const Invocation& in) {
   FileOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   std::optional<proto::TenancyDocuments> present;
   if (!options.offline) {
     ASSIGN(session, Session::open(in.program()));
@@ -110,8 +109,7 @@ Result<int> run_check(const Invocation& in) {
 
 Result<int> run_delete(const Invocation& in) {
   FileOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   const std::vector<std::string>& words = **operands;
   Change change;
   if (options.files.empty()) {
@@ -153,8 +151,7 @@ Result<int> run_delete(const Invocation& in) {
 
 Result<int> run_rollback(const Invocation& in) {
   PlanOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(revision, parse_revision((**operands)[0]));
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(present, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));

@@ -93,8 +93,7 @@ constexpr Column<proto::BudgetRow> kColumns[] = {
     {'e', "Ends", "ENDS", [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }}};
 Result<int> run_budget_list(const Invocation& in) {
   BudgetOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   const std::span<const Column<proto::BudgetRow>> columns(kColumns);
   ASSIGN(layout,
          parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),

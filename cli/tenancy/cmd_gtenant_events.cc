@@ -54,8 +54,7 @@ void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
 
 Result<int> run_events(const Invocation& in) {
   EventOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(session, Session::open(in.program()));
   proto::TenantEvents ask{**operands, 0, options.limit};
   while (true) {

@@ -55,8 +55,7 @@ Result<OtherFiles> read_others(const std::vector<std::string>& paths) {
 
 Result<int> run_import(const Invocation& in) {
   ImportOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   if (options.slurm_conf.empty())
     return fail(ErrorCode::usage, "--slurm=SLURM.CONF is missing: what is to be imported");
   ASSIGN(conf, slurm::read_conf(options.slurm_conf));

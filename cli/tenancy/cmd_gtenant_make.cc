@@ -211,8 +211,7 @@ Result<tenancy::ReadDocument> make(const MakeOptions& o, const std::string& name
 
 Result<int> run_create(const Invocation& in) {
   MakeOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& name = (**operands)[0];
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(present, present_documents(*session));

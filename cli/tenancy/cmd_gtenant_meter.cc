@@ -182,8 +182,7 @@ constexpr Option kImportOptions[] = {
 
 Result<int> run_import(const Invocation& in) {
   ImportOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& path = (*operands)->front();
   if (path == "-" && options.batch.empty())
     return fail(ErrorCode::usage, "of standard input --batch has to say what it is called");
@@ -237,8 +236,7 @@ constexpr std::string_view kBatchFormat = "%t %n %u %.7l %.14c";
 
 Result<int> run_meter_list(const Invocation& in) {
   MeterListOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   const std::span<const Column<proto::PostedBatch>> columns(kBatchColumns);
   ASSIGN(layout, parse_format(options.format.empty() ? kBatchFormat : options.format,
                               infos(columns), options.format.empty()));

@@ -135,8 +135,7 @@ Result<void> check_removal(const proto::TenancyDocuments& present, const std::st
 
 Result<int> run_offboard(const Invocation& in) {
   OffboardOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& name = (**operands)[0];
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(use, use_of(*session, name));

@@ -147,8 +147,7 @@ void print(const std::vector<Policy>& policies, const std::map<std::string, Effe
 Result<int> run_test(const Invocation& in) {
   TestOptions options;
   options.since = system_now() - hours(7 * 24);
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   if (options.files.empty()) return fail(ErrorCode::usage, "no file is given; use -f FILE");
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(policies, policies_in(options, *session));
@@ -165,8 +164,7 @@ struct NoOptions {};
 
 Result<int> run_fields(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 0);
   constexpr std::array<std::pair<policy::Measure, std::string_view>, 5> kWords{
       {{policy::Measure::text, "text"},
        {policy::Measure::number, "number"},

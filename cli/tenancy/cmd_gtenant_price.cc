@@ -122,8 +122,7 @@ constexpr Option kPriceListOptions[] = {
 
 Result<int> run_price_list(const Invocation& in) {
   PriceListOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   proto::GetTenancy get;
   get.kinds = {std::string(PriceBook::kName)};
   ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));

@@ -77,8 +77,7 @@ void print_reply(const proto::IncreaseReply& reply, bool json) {
 
 Result<int> run_ask(const Invocation& in) {
   AskOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   options.wanted.tenant = (**operands)[0];
   const Increase& w = options.wanted;
   if (w.amount.has_value() == w.quota.has_value() || w.amount.has_value() == w.budget.empty())
@@ -103,8 +102,7 @@ constexpr Option kDecideOptions[] = {
 
 Result<int> decide(const Invocation& in, IncreaseState state) {
   DecideOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(number, parse_integer("the request's number", (**operands)[0], 1, INT64_MAX));
   ASSIGN(reply, ask<proto::IncreaseReply>(
                     in.program(), proto::DecideIncrease{static_cast<std::uint64_t>(*number), state,
@@ -167,8 +165,7 @@ constexpr std::string_view kRequestFormat = "%.7i %t %w %u %s %b %d %r";
 
 Result<int> run_request_list(const Invocation& in) {
   RequestListOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(reply,
          ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all}));
   if (options.json) return print_pretty(*reply);

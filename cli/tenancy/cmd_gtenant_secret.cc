@@ -122,8 +122,7 @@ Result<int> print_json(const proto::SecretList& list) {
 
 Result<int> run_set(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
   ASSIGN(content, read_content(options.file));
   proto::SetSecret message;
@@ -143,8 +142,7 @@ Result<int> run_set(const Invocation& in) {
 
 Result<int> run_remove(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::yes));
   ASSIGN(reply, ask<proto::SecretList>(
                     in.program(), proto::RemoveSecret{named->tenant, named->name, named->version}));
@@ -178,8 +176,7 @@ constexpr std::string_view kSecretFormat = "%t %n %v %s %b %u %.7j";
 
 Result<int> run_list(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(reply, ask<proto::SecretList>(in.program(), proto::ListSecrets{**operands, ""}));
   if (options.json) return print_json(*reply);
   const std::span<const Column<SecretRow>> columns(kSecretColumns);
@@ -191,8 +188,7 @@ Result<int> run_list(const Invocation& in) {
 
 Result<int> run_show(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
   ASSIGN(reply,
          ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name}));

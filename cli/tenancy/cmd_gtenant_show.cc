@@ -33,8 +33,7 @@ constexpr Option kExportOptions[] = {
 
 Result<int> run_get(const Invocation& in) {
   GetOptions options;
-  ASSIGN(operands, in.parse(&options, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, kAnyOperands);
   const std::vector<std::string>& words = **operands;
   ASSIGN(kind, kind_named(words[0]));
   proto::GetTenancy get;
@@ -59,8 +58,7 @@ Result<int> run_get(const Invocation& in) {
 
 Result<int> run_export(const Invocation& in) {
   GetOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   proto::GetTenancy get;
   get.revision = options.revision;
   ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
@@ -128,8 +126,7 @@ constexpr Column<proto::TenancyRevision> kHistoryColumns[] = {
 
 Result<int> run_history(const Invocation& in) {
   HistoryOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 2);
   proto::TenancyHistory history;
   history.limit = options.limit;
   if (!(*operands)->empty()) {

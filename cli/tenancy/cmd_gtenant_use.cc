@@ -57,8 +57,7 @@ template <class Columns, class AddRows, class Tell>
 Result<int> show_use(const Invocation& in, const Columns& columns, std::string_view usual,
                      AddRows add_rows, Tell tell) {
   UseOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(layout, layout_of(options, usual, infos(columns)));
   ASSIGN(reply, ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands}));
   if (options.json) return print_pretty(*reply);

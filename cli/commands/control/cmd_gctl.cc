@@ -36,16 +36,14 @@ Result<int> change_jobs(const Invocation& in, Request request,
 template <class Request>
 Result<int> run_change(const Invocation& in) {
   Request request;
-  ASSIGN(operands, in.parse(&request, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &request, 1, kAnyOperands);
   return change_jobs(in, std::move(request), **operands);
 }
 
 // Without operands, inside a job, it reports for that job itself.
 Result<int> run_checkpointed(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, kAnyOperands);
   std::vector<std::string> jobs = **operands;
   if (const char* own = std::getenv("GANTRY_JOB_ID"); jobs.empty() && own != nullptr)
     jobs.emplace_back(own);
@@ -61,8 +59,7 @@ constexpr Option kRequeueOptions[] = {
 
 Result<int> run_ping(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 0);
   ASSIGN(session, Session::open(in.program()));
   const Instant before = system_now();
   ASSIGN(reply, session->call<proto::PingReply>(proto::Ping{}));
@@ -81,8 +78,7 @@ Result<int> run_ping(const Invocation& in) {
 
 Result<int> run_reconfigure(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 0);
   ASSIGN(done, reconfigure(in.program()));
   return 0;
 }
@@ -116,8 +112,7 @@ constexpr Option kTokenOptions[] = {
 
 Result<int> run_token(const Invocation& in) {
   TokenOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   const bool identity = !options.message.audience.empty();
   if (!identity && !options.message.tenant.empty())
     return fail(ErrorCode::usage, "--tenant belongs to --audience");
@@ -140,8 +135,7 @@ Result<int> run_token(const Invocation& in) {
 template <bool Remove>
 Result<int> run_key(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 2, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 2, 2);
   const std::string& text = (**operands)[1];
   const auto bytes = net::from_hex(text);
   if (!bytes || bytes->size() != net::kKeyBytes)

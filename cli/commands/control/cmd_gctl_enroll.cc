@@ -68,8 +68,7 @@ Result<int> make_token(const Invocation& in, const std::string& node, Duration v
 
 Result<int> run_enroll(const Invocation& in) {
   EnrollOptions o;
-  ASSIGN(operands, in.parse(&o, 0, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &o, 0, 2);
   const auto& words = **operands;
   const int actions = (o.token ? 1 : 0) + (o.list ? 1 : 0) + (o.revoke.empty() ? 0 : 1) +
                       (o.revoke_key.empty() ? 0 : 1);

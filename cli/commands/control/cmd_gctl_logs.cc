@@ -207,8 +207,7 @@ Result<int> follow_one(const Invocation& in, Session& session, const Logs& logs,
 
 Result<int> run_logs(const Invocation& in) {
   Logs logs;
-  ASSIGN(operands, in.parse(&logs, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &logs, 1, 1);
   const auto ref = parse_job_ref((*operands)->front());
   if (!ref)
     return fail(ErrorCode::invalid_argument,

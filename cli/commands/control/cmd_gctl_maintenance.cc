@@ -234,8 +234,7 @@ class Rounds {
 
 Result<int> run_start(const Invocation& in) {
   Maintain m;
-  ASSIGN(operands, in.parse(&m, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &m, 0, 1);
   if (m.run.empty() && m.check.empty())
     return fail(ErrorCode::usage, "say what is to be done: --run, --check or both");
   std::vector<std::string> names;

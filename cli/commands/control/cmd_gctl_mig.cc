@@ -74,8 +74,7 @@ Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan pla
 
 Result<int> run(const Invocation& in) {
   Mig mig;
-  ASSIGN(operands, in.parse(&mig, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &mig, 0, 0);
   const auto columns = infos(std::span<const Column<Row>>(kColumns));
   ASSIGN(layout, parse_format(mig.format.empty() ? kFormat : std::string_view(mig.format), columns,
                               mig.format.empty()));

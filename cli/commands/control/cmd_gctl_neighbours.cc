@@ -48,8 +48,7 @@ void print(const proto::NeighbourList& list) {
 
 Result<int> run(const Invocation& in) {
   NeighbourOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(refs, job_refs_of({(**operands).front()}));
   ASSIGN(list, ask<proto::NeighbourList>(in.program(), proto::ListNeighbours{refs->front()}));
   if (options.json)

@@ -179,8 +179,7 @@ Result<int> show_tenant(const Invocation& in, const std::string& name) {
 
 Result<int> run_show(const Invocation& in) {
   NetworkOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& what = (**operands).front();
   if (what.empty() || what.front() < '0' || what.front() > '9') return show_tenant(in, what);
   ASSIGN(found, probe(in, options, what, ""));
@@ -224,8 +223,7 @@ std::string rule_for(const proto::AttemptNetwork& network, const std::string& ta
 
 Result<int> run_probe(const Invocation& in) {
   NetworkOptions options;
-  ASSIGN(operands, in.parse(&options, 2, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 2, 2);
   const std::string& target = (**operands)[1];
   ASSIGN(found, probe(in, options, (**operands)[0], target));
   const proto::AttemptNetwork& network = found->network;

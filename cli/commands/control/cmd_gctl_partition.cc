@@ -35,8 +35,7 @@ Result<int> run_partition(const Invocation& in) {
       Action == PartitionAction::create || Action == PartitionAction::update;
   NoOptions none;
   const std::size_t least = Action == PartitionAction::update ? 2 : 1;
-  ASSIGN(operands, in.parse(&none, least, kTakesValues ? kAnyOperands : 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, least, kTakesValues ? kAnyOperands : 1);
   ASSIGN(values, read_values(std::span(**operands).subspan(1)));
   proto::ChangePartition change{(*operands)->front(), Action, std::move(*values)};
   ASSIGN(ok, ask<proto::Ok>(in.program(), change));

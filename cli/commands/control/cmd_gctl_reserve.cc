@@ -90,8 +90,7 @@ constexpr Option kReserveOptions[] = {
 Result<int> run_reserve(const Invocation& in) {
   Reserve r;
   r.now = system_now();
-  ASSIGN(operands, in.parse(&r, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &r, 0, 1);
   if (!(*operands)->empty()) r.make.name = (*operands)->front();
   if (r.make.nodes.empty() && r.make.count == 0)
     return fail(ErrorCode::usage, "give --nodes or --count");
@@ -165,8 +164,7 @@ constexpr std::string_view kUsualRepeat = "%n %s %S %E %R %D %N %T %u %q %r %c";
 
 Result<int> run_list(const Invocation& in) {
   List list;
-  ASSIGN(operands, in.parse(&list, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &list, 0, kAnyOperands);
   ASSIGN(reply,
          ask<proto::ListReservationsReply>(in.program(), proto::ListReservations{**operands}));
   const bool repeat = std::any_of(reply->reservations.begin(), reply->reservations.end(),
@@ -187,8 +185,7 @@ struct NoOptions {};
 
 Result<int> run_unreserve(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 1, kAnyOperands);
   ASSIGN(session, Session::open(in.program()));
   for (const std::string& name : **operands)
     TRY(session->call<proto::Ok>(proto::RemoveReservation{name}));

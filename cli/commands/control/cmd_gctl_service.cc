@@ -50,8 +50,7 @@ Result<void> print_rows(const std::vector<Row>& rows, std::span<const Column<Row
 
 Result<int> run_list(const Invocation& in) {
   ServiceOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   proto::ListServices request;
   if (!options.tenant.empty()) request.tenants.push_back(options.tenant);
   ASSIGN(list, ask<proto::ServiceList>(in.program(), request));
@@ -155,8 +154,7 @@ Result<int> run_why(const Invocation& in) {
 template <proto::ServiceAction action>
 Result<int> run_change(const Invocation& in) {
   ServiceOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(list,
          ask<proto::ServiceList>(in.program(), proto::ChangeService{(**operands).front(), action}));
   if (options.json) return as_json(*list);

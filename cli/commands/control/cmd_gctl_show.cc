@@ -56,8 +56,7 @@ Result<void> show_ended(Session& session, const Show& show, const proto::JobRef&
 
 Result<int> run_job(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 1, kAnyOperands);
   ASSIGN(refs, job_refs_of(**operands));
   ASSIGN(session, Session::open(in.program()));
   for (const proto::JobRef& ref : *refs) {
@@ -81,8 +80,7 @@ Result<int> run_job(const Invocation& in) {
 
 Result<int> run_node(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   proto::ListNodes list;
   if (!(*operands)->empty()) {
     ASSIGN(names, expand_hostlist((*operands)->front()));
@@ -100,8 +98,7 @@ Result<int> run_node(const Invocation& in) {
 
 Result<int> run_partition(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(reply, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
   ASSIGN(nodes, session->call<proto::ListNodesReply>(proto::ListNodes{}));
@@ -122,8 +119,7 @@ Result<int> run_partition(const Invocation& in) {
 
 Result<int> run_config(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 0);
   ASSIGN(reply, ask<proto::ShowConfigReply>(in.program(), proto::ShowConfig{}));
   if (print_json(show, *reply)) return 0;
   for (const auto& [name, value] : reply->values) fmt::print("{} = {}\n", name, value);
@@ -132,8 +128,7 @@ Result<int> run_config(const Invocation& in) {
 
 Result<int> run_stats(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 0);
   ASSIGN(reply, ask<proto::ShowStatsReply>(in.program(), proto::ShowStats{}));
   if (print_json(show, *reply)) return 0;
   for (const auto& [name, value] : reply->values) fmt::print("{} {}\n", name, value);
@@ -152,8 +147,7 @@ Result<std::string> host_list_text(const std::vector<std::string>& operands) {
 
 Result<int> run_hostnames(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   ASSIGN(text, host_list_text(**operands));
   ASSIGN(names, expand_hostlist(*text));
   for (const std::string& name : *names) fmt::print("{}\n", name);
@@ -162,8 +156,7 @@ Result<int> run_hostnames(const Invocation& in) {
 
 Result<int> run_hostlist(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   ASSIGN(text, host_list_text(**operands));
   ASSIGN(names, expand_hostlist(*text));
   fmt::print("{}\n", compress_hostlist(*names));

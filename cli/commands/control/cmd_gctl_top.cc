@@ -133,8 +133,7 @@ Result<int> run_cost(const Invocation& in, const Top& top) {
 
 Result<int> run(const Invocation& in) {
   Top top;
-  ASSIGN(operands, in.parse(&top, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &top, 0, kAnyOperands);
   if (top.cost) {
     if (!(*operands)->empty() || top.idle > Duration{})
       return fail(ErrorCode::usage, "--cost is of all jobs: leave out --idle and nodes");

@@ -184,8 +184,7 @@ Result<int> update_partition(const Invocation& in, const std::string& name,
 // "job 12 time=1:00" and Slurm's "JobId=12 TimeLimit=1:00" are the same.
 Result<int> run_update(const Invocation& in) {
   NoOptions none;
-  ASSIGN(parsed, in.parse(&none, 1, kAnyOperands));
-  if (!*parsed) return 0;
+  OPERANDS(parsed, in, &none, 1, kAnyOperands);
   std::span<const std::string> operands = **parsed;
   std::string kind = lower(operands[0]);
   std::string name;
@@ -245,8 +244,7 @@ constexpr Option kResumeOptions[] = {kGpu, kRack};
 template <proto::NodeAction Action>
 Result<int> run_action(const Invocation& in) {
   Change change;
-  ASSIGN(operands, in.parse(&change, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &change, 0, 1);
   if ((*operands)->empty() == change.racks.empty())
     return fail(ErrorCode::usage, change.racks.empty() ? "name nodes, or racks with --rack"
                                                        : "name nodes or racks, not both at once");

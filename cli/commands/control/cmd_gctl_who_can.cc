@@ -39,8 +39,7 @@ bool has(const proto::AccessRow& row, const std::string& right) {
 
 Result<int> run(const Invocation& in) {
   WhoOptions options;
-  ASSIGN(operands, in.parse(&options, 2, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 2, 2);
   const std::string &right = (**operands)[0], &tenant = (**operands)[1];
   const auto all = rights();
   if (std::find(all.begin(), all.end(), right) == all.end())

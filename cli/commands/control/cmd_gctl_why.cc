@@ -91,8 +91,7 @@ Result<void> tell_ended(Session& session, const proto::JobRef& ref, bool json) {
 
 Result<int> run_why(const Invocation& in) {
   Why why;
-  ASSIGN(operands, in.parse(&why, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &why, 1, kAnyOperands);
   ASSIGN(refs, job_refs_of(**operands));
   ASSIGN(session, Session::open(in.program()));
   for (const proto::JobRef& ref : *refs) {

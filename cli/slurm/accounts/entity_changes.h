@@ -12,23 +12,6 @@
 
 namespace gantry::cli::slurm {
 
-// The accounts of all clusters: this one's are parts of the tenants' documents.
-struct AllAccounts {
-  Accounts& own;
-  OtherAccounts& others;
-};
-
-struct AccountChange {
-  std::string title;  // " Adding Account(s)"; "" = none
-  std::vector<std::string> names;
-  std::string details = {};  // settings and associations, which follow the names
-};
-
-// Works the change out. `verb` is add, modify or delete. Names that do not exist are passed over,
-// as in Slurm; the caller says so if nothing is left.
-Result<AccountChange> change_entities(std::string_view verb, ChangedEntity entity,
-                                      const ChangeWords& words, AllAccounts all);
-
 // The words of sacctmgr add, modify and delete for accounts, users and coordinators.
 
 // The text without the quotes around it, with which a shell script may have passed them on.
@@ -56,5 +39,22 @@ struct ChangeWords {
 // `where`. For `add` both may stand in any order.
 Result<ChangeWords> read_change_words(ChangedEntity entity, const std::vector<std::string>& words,
                                       std::string_view verb);
+
+// The accounts of all clusters: this one's are parts of the tenants' documents.
+struct AllAccounts {
+  Accounts& own;
+  OtherAccounts& others;
+};
+
+struct AccountChange {
+  std::string title;  // " Adding Account(s)"; "" = none
+  std::vector<std::string> names;
+  std::string details = {};  // settings and associations, which follow the names
+};
+
+// Works the change out. `verb` is add, modify or delete. Names that do not exist are passed over,
+// as in Slurm; the caller says so if nothing is left.
+Result<AccountChange> change_entities(std::string_view verb, ChangedEntity entity,
+                                      const ChangeWords& words, AllAccounts all);
 
 }  // namespace gantry::cli::slurm

@@ -176,16 +176,7 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
 }
 
 void print_entries(const SacctmgrCall& options, Layout layout, const std::vector<Entry>& entries) {
-  TableStyle style;
-  style.header = !options.no_header;
-  if (options.parsable || options.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !options.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(options, layout);
   TableWriter table(std::move(layout), style, stdout);
   for (const Entry& entry : entries) add_row<Entry>(table, entry_fields(), entry);
 }

@@ -15,23 +15,6 @@
 
 namespace gantry::cli::slurm {
 
-// The user restricts a listing by names and by conditions of the form KEY=VALUE.
-struct Conditions {
-  std::vector<std::string> names, users, accounts, clusters, parents;
-  std::string format;
-  bool with_associations = false;
-  bool with_clusters = false;  // of resources: the part of each cluster
-  std::vector<std::string> servers;
-  bool without_limits = false;  // wopl: the associations alone
-};
-
-struct Tenants {
-  std::vector<Entry> accounts, associations, qos;  // associations: of accounts and of users
-};
-
-Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions& c,
-                     const std::string& cluster);
-
 // The fields of sacctmgr's listings, in Slurm's order, names and widths.
 
 // An entry is one line of a listing. All kinds of listings use this struct; a member for which a
@@ -54,5 +37,22 @@ std::span<const Column<Entry>> entry_fields();
 // The layout of a list of fields. As in Slurm, a name may be cut: three letters are enough for most
 // of them, fewer for some; the first field that begins so is meant.
 Result<Layout> entry_layout(std::string_view format);
+
+// The user restricts a listing by names and by conditions of the form KEY=VALUE.
+struct Conditions {
+  std::vector<std::string> names, users, accounts, clusters, parents;
+  std::string format;
+  bool with_associations = false;
+  bool with_clusters = false;  // of resources: the part of each cluster
+  std::vector<std::string> servers;
+  bool without_limits = false;  // wopl: the associations alone
+};
+
+struct Tenants {
+  std::vector<Entry> accounts, associations, qos;  // associations: of accounts and of users
+};
+
+Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions& c,
+                     const std::string& cluster);
 
 }  // namespace gantry::cli::slurm

@@ -59,16 +59,7 @@ void print_help_format() {
 }
 
 void print_accounts(const SacctQuery& q, const History& history, Layout layout) {
-  TableStyle style;
-  style.header = !q.no_header;
-  if (q.parsable || q.parsable2) {
-    style.delimiter = q.delimiter;
-    style.trailing_delimiter = !q.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(q, layout, q.delimiter);
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
   for (const proto::HistoryRow& job : history.jobs) {

@@ -195,16 +195,7 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
     std::stable_sort(lines.begin(), lines.end(),
                      [](const UseLine& a, const UseLine& b) { return a.login < b.login; });
   }
-  TableStyle style;
-  style.header = !c.no_header;
-  if (c.parsable || c.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !c.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(c, layout);
   if (style.header) {
     const std::string rule(80, '-');
     fmt::print("{0}\n{1} {2} - {3} ({4} secs)\n{5} {6}{7}\n{0}\n", rule, report.title,

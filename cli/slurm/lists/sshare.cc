@@ -170,16 +170,7 @@ Result<int> run_sshare(const Invocation& call) {
     return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
   if (q.verbose) say_asked(q);
   ASSIGN(reply, ask<proto::ShareTreeReply>("sshare", proto::ShareTree{}));
-  TableStyle style;
-  style.header = !q.no_header;
-  if (q.parsable || q.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !q.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(q, layout);
   const Ranks ranks(reply->rows);
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);

@@ -99,16 +99,7 @@ Result<int> run_sstat(const Invocation& call) {
                               infos(account_fields()), unknown);
   if (!unknown.empty())
     return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-  TableStyle style;
-  style.header = !q.no_header;
-  if (q.parsable || q.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !q.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(q, layout);
   ASSIGN(session, Session::open("sstat"));
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
