@@ -1,5 +1,5 @@
 // The command line of sacctmgr. Its listings are in sacctmgr_list.cc, its changes in
-// sacctmgr_verbs.cc and sacctmgr_qos_verbs.cc.
+// sacctmgr_verbs.cc and sacctmgr_qos.cc.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -21,7 +21,7 @@ struct AroundTask {
 };
 
 // The command for the tasks: `argv` itself if there is nothing beside it. `choose` is a script that
-// puts the task's program into "$@" (multi_prog.h); "" = it is `argv`.
+// puts the task's program into "$@"; "" = it is `argv`.
 std::vector<std::string> task_command(const AroundTask& around, const std::string& choose,
                                       std::vector<std::string> argv);
 
