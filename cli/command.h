@@ -26,20 +26,44 @@ struct ExitDoc {
 };
 
 class Invocation;
+struct Command;
 
-struct Command {
-  std::string_view name;              // "gbatch", or "drain" for a sub-command
-  std::string_view summary;           // one line
-  std::string_view operands = {};     // "[SCRIPT [ARG...]]"
+// What every line about a command shows.
+struct CommandHead {
+  std::string_view name;           // "gbatch", or "drain" for a sub-command
+  std::string_view summary;        // one line
+  std::string_view operands = {};  // "[SCRIPT [ARG...]]"
+};
+
+inline constexpr std::size_t kMostExamples = 10;
+inline constexpr std::size_t kMostExits = 10;
+
+struct CommandBody {
   std::string_view description = {};  // paragraphs, separated by blank lines
   std::span<const Option> options = {};
-  std::span<const Example> examples = {};
-  std::span<const ExitDoc> exits = {};
+  Example examples[kMostExamples] = {};             // see shown()
+  ExitDoc exits[kMostExits] = {};                   // see shown()
   Result<int> (*run)(const Invocation&) = nullptr;  // not set if there are sub-commands
   std::span<const Command* const> sub = {};
   bool stop_at_operand = false;                         // options end at the first operand
   std::span<const std::string_view> env_prefixes = {};  // prefixes of variables: SBATCH_, GBATCH_
 };
+
+struct Command : CommandHead, CommandBody {};
+
+// The rows of `examples` or `exits` that the command has.
+template <class Row, std::size_t N>
+constexpr std::span<const Row> shown(const Row (&rows)[N]) {
+  std::size_t count = 0;
+  while (count < N && !rows[count].what.empty()) ++count;
+  return {rows, count};
+}
+
+// COMMANDS(space, kOne, kTwo): declares commands that a file of a namespace of its own defines.
+#define COMMANDS(space, ...)        \
+  namespace space {                 \
+  extern const Command __VA_ARGS__; \
+  }
 
 // One call of a command, as typed.
 class Invocation {
@@ -67,6 +91,12 @@ class Invocation {
   const Command& command_;
   std::vector<std::string> args_;
 };
+
+// OPERANDS(name, call, target, least, most): declares `name` as call.parse(target, least, most),
+// with the operands as **name, and returns from the function around it if there is nothing to do.
+#define OPERANDS(name, call, ...)          \
+  ASSIGN(name, (call).parse(__VA_ARGS__)); \
+  if (!*name) return 0
 
 inline constexpr std::size_t kMaxLine = 4096;  // octets
 inline constexpr std::size_t kAnyOperands = static_cast<std::size_t>(-1);

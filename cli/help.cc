@@ -173,14 +173,14 @@ std::string help_text(const Command& command, std::string_view program) {
                                       [&](const Option& o) { return o.name == option.name; });
     if (!replaced) add_option(out, command, option);
   }
-  if (!command.examples.empty()) out += "\nExamples:\n";
-  for (const Example& example : command.examples) {
+  if (!shown(command.examples).empty()) out += "\nExamples:\n";
+  for (const Example& example : shown(command.examples)) {
     add_command(out, example.command);
     out.append(6, ' ');
     wrap(out, example.what, 6, 6);
   }
-  if (!command.exits.empty()) out += "\nExit status:\n";
-  for (const ExitDoc& exit : command.exits) {
+  if (!shown(command.exits).empty()) out += "\nExit status:\n";
+  for (const ExitDoc& exit : shown(command.exits)) {
     std::string line = fmt::format("  {}", exit.code);
     line.resize(std::max<std::size_t>(line.size() + 2, 8), ' ');
     out += line;
@@ -218,11 +218,11 @@ std::string man_page(const Command& command, std::string_view program) {
     out += ".SH OPTIONS\n";
     man_options(out, command);
   }
-  if (!command.exits.empty()) out += ".SH EXIT STATUS\n";
-  for (const ExitDoc& exit : command.exits)
+  if (!shown(command.exits).empty()) out += ".SH EXIT STATUS\n";
+  for (const ExitDoc& exit : shown(command.exits))
     out += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", escaped(exit.code), escaped(exit.what));
-  if (!command.examples.empty()) out += ".SH EXAMPLES\n";
-  for (const Example& example : command.examples)
+  if (!shown(command.examples).empty()) out += ".SH EXAMPLES\n";
+  for (const Example& example : shown(command.examples))
     out += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", escaped(example.command), escaped(example.what));
   out +=
       ".SH ENVIRONMENT\n.TP\n\\fBGANTRY_CONF\\fR\nDirectory with \\fIclient.conf\\fR, or a file: "

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "common/result.h"
 #include "common/text/split.h"
+#include "common/text/text.h"
 
 namespace gantry::cli {
 
@@ -134,19 +136,38 @@ constexpr auto join(const Tables&... tables) {
 
 template <class C, class M>
 C class_of(M C::*);
-template <class C, class M>
-M member_of(M C::*);
+template <class L, class C, class R>
+C class_of(R (L::*)(C&) const);
+template <class Where>
+consteval auto target_of(Where where) {
+  if constexpr (std::is_member_pointer_v<Where>)
+    return std::type_identity<decltype(class_of(where))>{};
+  else
+    return std::type_identity<decltype(class_of(&Where::operator()))>{};
+}
 
-// Sets a member according to its type: a bool becomes true, texts and optional texts are assigned,
-// and a list gets the items that commas separate (a repeated option adds to it).
-//
+// AT(Struct, member.of.member): a place for the setters below, which also take &Struct::member.
+#define AT(Struct, path)     \
+  [](Struct & of) -> auto& { \
+    return of.path;          \
+  }
+
 // Target is a template parameter, and not only deduced inside, to keep apart the functions of two
 // commands that each have a struct of the same name in an unnamed namespace: with a member pointer
 // alone, g++ 12 makes one symbol of both.
-template <auto Member, class Target = decltype(class_of(Member))>
+template <auto Where>
+using TargetOf = typename decltype(target_of(Where))::type;
+template <auto Where, class Target = TargetOf<Where>>
+constexpr auto& place_in(void* target) {
+  return std::invoke(Where, *static_cast<Target*>(target));
+}
+
+// Sets a place according to its type: a bool becomes true, texts and optional texts are assigned,
+// and a list gets the items that commas separate (a repeated option adds to it).
+template <auto Where, class Target = TargetOf<Where>>
 Result<void> put(void* target, std::string_view value) {
-  using Type = decltype(member_of(Member));
-  Type& member = static_cast<Target*>(target)->*Member;
+  auto& member = place_in<Where, Target>(target);
+  using Type = std::remove_reference_t<decltype(member)>;
   if constexpr (std::is_same_v<Type, bool>) {
     member = true;
   } else if constexpr (std::is_same_v<Type, std::vector<std::string>>) {
@@ -157,10 +178,56 @@ Result<void> put(void* target, std::string_view value) {
   return {};
 }
 
-// Sets a member (of any type) to a constant.
-template <auto Member, auto Value, class Target = decltype(class_of(Member))>
+// Sets a place (of any type) to a constant.
+template <auto Where, auto Value, class Target = TargetOf<Where>>
 Result<void> put_value(void* target, std::string_view) {
-  static_cast<Target*>(target)->*Member = Value;
+  place_in<Where, Target>(target) = Value;
+  return {};
+}
+
+// Sets a place to what Parse makes of the value.
+template <auto Parse, auto Where, class Target = TargetOf<Where>>
+Result<void> parsed(void* target, std::string_view value) {
+  auto made = Parse(value);
+  if constexpr (requires { made.error(); }) {
+    if (!made) return tl::unexpected(std::move(made).error());
+    place_in<Where, Target>(target) = std::move(*made);
+  } else {
+    place_in<Where, Target>(target) = std::move(made);
+  }
+  return {};
+}
+
+// Sets a place to a number. An error names it: "the number of nodes".
+template <std::size_t N>
+struct NumberName {
+  char text[N];
+  consteval NumberName(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+template <NumberName Name, std::int64_t Least, std::int64_t Most, auto Where,
+          class Target = TargetOf<Where>>
+Result<void> number(void* target, std::string_view value) {
+  ASSIGN(n, parse_integer(Name.text, value, Least, Most));
+  auto& member = place_in<Where, Target>(target);
+  if constexpr (requires { member.reset(); })
+    member = static_cast<typename std::remove_reference_t<decltype(member)>::value_type>(*n);
+  else
+    member = static_cast<std::remove_reference_t<decltype(member)>>(*n);
+  return {};
+}
+
+// Sets a place to a time; the target has the present time as `now`.
+template <auto Where, TimeSense Sense = TimeSense::coming, class Target = TargetOf<Where>>
+Result<void> put_time(void* target, std::string_view value) {
+  ASSIGN(time, parse_time(value, static_cast<Target*>(target)->now, Sense));
+  place_in<Where, Target>(target) = *time;
+  return {};
+}
+
+// Calls a function of the target alone, for options without an argument.
+template <auto Function, class Target = TargetOf<Function>>
+Result<void> does(void* target, std::string_view) {
+  Function(*static_cast<Target*>(target));
   return {};
 }
 

@@ -7,6 +7,8 @@
 // the handshake and one round trip. Replies come in any order; each is matched to its request.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -202,6 +204,13 @@ Result<Reply> ask(std::string_view program, const Request& request) {
       return tl::unexpected(std::move(done.error()));
     return reply;
   }
+}
+
+// Prints a reply as JSON. Returns 0, the exit status for it.
+template <class Reply>
+int print_pretty(const Reply& reply) {
+  fmt::print("{}\n", codec::to_json(reply, codec::JsonStyle::pretty));
+  return 0;
 }
 
 }  // namespace gantry::cli

@@ -16,22 +16,54 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/terminal.h"
 #include "common/result.h"
 #include "common/time/time.h"
 
 namespace gantry::cli {
 
+// Whether a person watches the output, and how large the window is.
+
+bool is_terminal(std::FILE* file);
+int terminal_width(std::FILE* file);   // columns; 80 if unknown
+int terminal_height(std::FILE* file);  // lines; 24 if unknown
+bool wants_colour(std::FILE* file);    // true for a terminal, unless NO_COLOR or TERM=dumb is set
+
+enum class Colour : unsigned char { none, green, yellow, red, cyan, grey };
+std::string_view colour_on(Colour colour);  // "" for none
+inline constexpr std::string_view kColourOff = "\033[0m";
+
+// A column of a table. Both families of commands have tables of these, with their own letters,
+// names and headers.
 template <class Row>
 struct Column {
-  char letter = 0;          // letter in %-formats; 0 = none
-  std::string_view name;    // name in field lists: "JobID"
-  std::string_view header;  // text in the header line
-  int width = 0;            // usual width in field lists
-  bool right = false;
+  char letter = 0;               // letter in %-formats; 0 = none
+  std::string_view name;         // name in field lists: "JobID"
+  std::string_view header = {};  // text in the header line; {} = the name
   void (*put)(std::string& out, const Row& row) = nullptr;
+  bool more = false;  // the column needs a further request to the controller
+  int width = 0;      // usual width in field lists; negative: left-aligned
   Colour (*colour)(const Row& row) = nullptr;
 };
+using Out = std::string&;
+
+// A column that only field lists show, with its usual width.
+template <class Put>
+constexpr auto sized(std::string_view name, std::string_view header, int width, Put put) {
+  constexpr auto of_row = []<class Row>(void (*)(std::string&, const Row&)) {
+    return Column<Row>{};
+  };
+  decltype(of_row(+put)) column{0, name, header, put, false, width};
+  return column;
+}
+template <class Put>
+constexpr auto sized(std::string_view name, int width, Put put) {
+  return sized(name, {}, width, put);
+}
+template <class Row>
+constexpr Column<Row> coloured(Column<Row> column, Colour (*colour)(const Row& row)) {
+  column.colour = colour;
+  return column;
+}
 
 // One cell of a line: literal text before it, then the column's value.
 struct Cell {
@@ -52,9 +84,10 @@ struct Layout {
 
 struct TableStyle {
   bool header = true;
-  bool rule = false;      // dashes under the header (gacct)
-  char cut_mark = 0;      // last character of a cut value: '+'
-  std::string delimiter;  // not empty: values are not padded, and this text separates them (-P, -p)
+  bool rule = false;  // dashes under the header (gacct)
+  char cut_mark = 0;  // last character of a cut value: '+'
+  std::string delimiter =
+      {};  // not empty: values are not padded, and this text separates them (-P, -p)
   bool trailing_delimiter = false;
   bool colour = false;
   std::size_t columns = 0;  // of the terminal, for a table that grows; 0: as wide as its values
@@ -122,8 +155,17 @@ template <class Row>
 std::vector<ColumnInfo> infos(std::span<const Column<Row>> columns) {
   std::vector<ColumnInfo> out;
   for (const Column<Row>& c : columns)
-    out.push_back({c.letter, c.name, c.header, c.width, c.colour != nullptr});
+    out.push_back({c.letter, c.name, c.header.data() == nullptr ? c.name : c.header, c.width,
+                   c.colour != nullptr});
   return out;
+}
+
+// True if a column of the layout is marked `more`.
+template <class Row>
+bool needs_more(const Layout& layout, std::span<const Column<Row>> columns) {
+  for (const Cell& cell : layout.cells)
+    if (columns[cell.column].more) return true;
+  return false;
 }
 
 // Parses Slurm's -o format: "%[[.]WIDTH]LETTER" with any text between; "%%x" is the field x too, as
@@ -135,5 +177,27 @@ Result<Layout> parse_format(std::string_view format, std::span<const ColumnInfo>
 // Parses sacct's -o list, in any case: "JobID,State%20,NodeList%-30". A field without a width gets
 // its usual one.
 Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnInfo> columns);
+
+// Slurm's record layout: "JobId=12 JobName=x". Further lines of a record are indented by three, and
+// a blank line separates records. With `oneline` each record is one line. An empty value is written
+// as "(null)".
+
+class RecordWriter {
+ public:
+  RecordWriter(bool oneline, std::FILE* out) : oneline_(oneline), out_(out) {}
+  RecordWriter& field(std::string_view key, std::string_view value);
+  RecordWriter& field(std::string_view key, std::uint64_t value) {
+    return field(key, std::to_string(value));
+  }
+  RecordWriter& raw(std::string_view key, std::string_view value);  // an empty value stays empty
+  void line();    // the next field begins a new line
+  void record();  // ends the record and writes it
+
+ private:
+  bool oneline_;
+  std::FILE* out_;
+  std::string text_;
+  bool at_start_ = true;
+};
 
 }  // namespace gantry::cli

@@ -9,10 +9,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <utility>
 
 #include "cli/cluster/watch.h"
+#include "cli/columns/gpu_columns.h"
 #include "cli/files.h"
+#include "cli/session.h"
+#include "common/text/hostlist.h"
 
 namespace gantry::cli {
 namespace {
@@ -87,9 +91,8 @@ Result<pid_t> fork_daemon(const Daemon& daemon) {
     return fail(ErrorCode::io_error,
                 fmt::format("cannot start {}: {}", daemon.name, std::strerror(errno)));
   if (pid == 0) become_daemon(daemon, argv);
-  const auto written =
-      write_file(daemon.pid_file, fmt::format("{} {}\n", pid, start_time_of(pid)), 0644);
-  if (!written) return tl::unexpected(written.error());
+  ASSIGN(written,
+         write_file(daemon.pid_file, fmt::format("{} {}\n", pid, start_time_of(pid)), 0644));
   return pid;
 }
 
@@ -203,6 +206,66 @@ std::string log_tail(const Daemon& daemon, std::size_t lines) {
   for (std::size_t seen = 0; at > 0; --at)
     if (text[at - 1] == '\n' && ++seen == lines) break;
   return text.substr(at);
+}
+
+namespace {
+
+constexpr Duration kRestartPatience =
+    seconds(60);  // a controller with a store of millions of jobs needs a while to read it
+constexpr timespec kRestartPause{0, 50'000'000};
+
+}  // namespace
+
+Result<void> reconfigure(std::string_view program) {
+  ASSIGN(session, Session::open(program));
+  ASSIGN(before, session->call<proto::PingReply>(proto::Ping{}));
+  TRY(session->call<proto::Ok>(proto::Reconfigure{}));
+  for (const Instant end = system_now() + kRestartPatience; system_now() < end;) {
+    ::nanosleep(&kRestartPause, nullptr);
+    auto again = Session::open(program);
+    if (!again) continue;
+    const auto now = again->call<proto::PingReply>(proto::Ping{}, seconds(5));
+    if (!now || now->started == before->started) continue;
+    if (now->config_problem.empty()) return {};
+    return fail(ErrorCode::wrong_state,
+                "the controller could not start with the new configuration and goes on with the "
+                "one it had: " +
+                    now->config_problem);
+  }
+  return fail(ErrorCode::timed_out,
+              "the controller does not answer; its log says what it waits for");
+}
+
+std::vector<std::string> check_cluster(const std::vector<proto::NodeRow>& nodes) {
+  const std::vector<Drift> drift = drift_of(nodes);
+  std::vector<std::string> out;
+  for (const proto::NodeRow& node : nodes) {
+    const auto say = [&](const std::string& what) { out.push_back(node.name + ": " + what); };
+    const std::string why = node.reason.empty() ? "" : ": " + node.reason;
+    if (node.health != NodeHealth::up) say(fmt::format("{}{}", enum_name(node.health), why));
+    if (node.intent != NodeIntent::open) say(fmt::format("{}{}", enum_name(node.intent), why));
+    for (const Drift& d : drift) {
+      const bool idle = d.wanted == "-";  // an idle slice that waits for its next job
+      if (d.node != node.name || idle) continue;
+      if (d.gpu.empty() && d.found.starts_with("none: "))
+        say(fmt::format("no GPUs, {} declared: {}", d.wanted, d.found.substr(6)));
+      else if (d.gpu.empty())
+        say(fmt::format("{} wanted, {} found", d.wanted, d.found));
+      else
+        say(fmt::format("GPU {}: {} wanted, found {}", d.gpu, d.wanted, d.found));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> layers_that_are_off(const std::vector<proto::NodeRow>& nodes) {
+  std::map<std::string, std::vector<std::string>> where;
+  for (const proto::NodeRow& node : nodes)
+    for (const std::string& layer : node.layers_off) where[layer].push_back(node.name);
+  std::vector<std::string> out;
+  for (const auto& [layer, names] : where)
+    out.push_back(fmt::format("{}: {}", compress_hostlist(names), layer));
+  return out;
 }
 
 }  // namespace gantry::cli

@@ -9,8 +9,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/proto/cluster.h"
 #include "common/result.h"
 #include "common/time/time.h"
 
@@ -44,5 +46,21 @@ Result<void> stop_daemon(const Daemon& daemon, Duration patience);
 
 // The last lines of the log, for a person who looks for the cause of a failure.
 std::string log_tail(const Daemon& daemon, std::size_t lines);
+
+// Makes the controller and its nodes read their configuration again.
+
+// Asks the controller to reconfigure and waits until it answers with the new configuration. The
+// error says what is wrong with the file, or why the controller could not start with it; the
+// controller then continues with the old configuration.
+Result<void> reconfigure(std::string_view program);
+
+// The checks of `gantry check`.
+
+// A line for each thing that is wrong, in the order of the nodes: "n1: ...".
+std::vector<std::string> check_cluster(const std::vector<proto::NodeRow>& nodes);
+
+// A line for each isolation layer that is off, with the nodes where it is and why: "n[1-2]:
+// networks of jobs: ...". No fault of the cluster: this is what its machines can do.
+std::vector<std::string> layers_that_are_off(const std::vector<proto::NodeRow>& nodes);
 
 }  // namespace gantry::cli

@@ -235,7 +235,7 @@ Result<void> LocalCluster::make_tree(const ClusterRequest& r) const {
     wanted.emplace_back(path("nodes/" + node_name(i) + "/run"), 0755);
   }
   for (const auto& [name, mode] : wanted) {
-    if (auto made = make_directories(name, 0755); !made) return made;
+    TRY(make_directories(name, 0755));
     if (::chmod(name.c_str(), mode) != 0)
       return fail(ErrorCode::io_error,
                   fmt::format("cannot change {}: {}", name, std::strerror(errno)));
@@ -248,7 +248,7 @@ Result<void> LocalCluster::make_node_keys(const ClusterRequest& r) const {
     const std::string name = node_name(i);
     const net::KeyPair pair = net::generate_key_pair();
     ::unlink(path("nodes/" + name + "/key").c_str());
-    if (auto saved = net::save_key_pair(path("nodes/" + name + "/key"), pair); !saved) return saved;
+    TRY(net::save_key_pair(path("nodes/" + name + "/key"), pair));
     if (auto saved = write_file(path("ctld/nodes.d/" + name + ".pub"),
                                 net::to_z85(pair.public_key) + "\n", 0600);
         !saved)
@@ -269,7 +269,7 @@ Result<void> LocalCluster::make_user_keys(const ClusterRequest& r) const {
     const auth::SigningKey key = auth::generate_signing_key();
     const std::string file = path("users/" + user + ".key");
     ::unlink(file.c_str());
-    if (auto saved = auth::save_signing_key(file, key); !saved) return saved;
+    TRY(auth::save_signing_key(file, key));
     if (::geteuid() == 0 && ::chown(file.c_str(), owner->uid.value(), owner->gid.value()) != 0)
       return fail(ErrorCode::io_error,
                   fmt::format("cannot give {} to {}: {}", file, user, std::strerror(errno)));
@@ -282,14 +282,13 @@ Result<void> LocalCluster::make_user_keys(const ClusterRequest& r) const {
 }
 
 Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machine) const {
-  if (auto made = make_tree(r); !made) return made;
+  TRY(make_tree(r));
   const net::KeyPair pair = net::generate_key_pair();
   ::unlink(path("ctld.key").c_str());
-  if (auto saved = net::save_key_pair(path("ctld.key"), pair); !saved) return saved;
-  if (auto saved = write_file(path("ctld.pub"), net::to_z85(pair.public_key) + "\n", 0644); !saved)
-    return saved;
-  if (auto made = make_node_keys(r); !made) return made;
-  if (auto made = make_user_keys(r); !made) return made;
+  TRY(net::save_key_pair(path("ctld.key"), pair));
+  TRY(write_file(path("ctld.pub"), net::to_z85(pair.public_key) + "\n", 0644));
+  TRY(make_node_keys(r));
+  TRY(make_user_keys(r));
 
   constexpr std::uint16_t kPort = 6870, kMetricsPort = 6874, kGatePort = 8080;
   // Clusters on one machine must not share cgroups, because a node ends every process that it finds
@@ -312,8 +311,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   const bool gate = r.gate && can_have_gate();
   if (gate) {
     const std::string tokens = path("ctld/metrics.tokens");
-    if (auto saved = write_file(tokens, "# TENANT TOKEN, or * TOKEN, for /metrics\n", 0600); !saved)
-      return saved;
+    TRY(write_file(tokens, "# TENANT TOKEN, or * TOKEN, for /metrics\n", 0600));
     yaml += services_settings(service_port(hash), r.name, ports.take(kMetricsPort), tokens);
   }
   yaml += fmt::format(
@@ -340,7 +338,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   const std::string client =
       client_config_text(r.name, address, pair.public_key, path("users/%u.key"),
                          path("nodes/" + node_name(0) + "/run/cli.sock"));
-  if (auto saved = write_file(path("client.conf"), client, 0644); !saved) return saved;
+  TRY(write_file(path("client.conf"), client, 0644));
   return write_file(path("gantry.yaml"), yaml, 0644);  // last: with it the cluster exists
 }
 

@@ -12,7 +12,7 @@
 namespace gantry::cli {
 namespace {
 
-JobWords words_of(Outcome outcome) {
+JobWords ended_words(Outcome outcome) {
   switch (outcome) {
     case Outcome::completed: return {"COMPLETED", "CD"};
     case Outcome::failed: return {"FAILED", "F"};
@@ -51,7 +51,7 @@ JobWords words_of(Phase phase, const std::optional<Outcome>& outcome) {
     case Phase::running: return {"RUNNING", "R"};
     case Phase::suspended: return {"SUSPENDED", "S"};
     case Phase::finishing: return {"COMPLETING", "CG"};
-    case Phase::ended: return words_of(outcome.value_or(Outcome::completed));
+    case Phase::ended: return ended_words(outcome.value_or(Outcome::completed));
   }
   return {"UNKNOWN", "?"};
 }

@@ -44,8 +44,8 @@ Result<void> check_tenants(Session& session, const std::vector<std::string>& ten
 }
 
 Result<void> check_names(Session& session, const proto::JobFilter& filter, const NamesSeen& seen) {
-  if (auto known = check_users(filter.users, seen.users); !known) return known;
-  if (auto known = check_tenants(session, filter.tenants, seen.tenants); !known) return known;
+  TRY(check_users(filter.users, seen.users));
+  TRY(check_tenants(session, filter.tenants, seen.tenants));
   const std::vector<std::string> left = not_in(filter.partitions, seen.partitions);
   if (left.empty()) return {};
   ASSIGN(partitions, session.call<proto::ListPartitionsReply>(proto::ListPartitions{}));

@@ -3,11 +3,15 @@
 // places these columns in its own table, and adds columns that it alone has or shows differently.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cli/columns/job_words.h"
+#include "cli/table.h"
 #include "common/proto/cluster.h"
 
 namespace gantry::cli {
@@ -66,12 +70,7 @@ void put_node_or_none(std::string& out, const NodeGroup& g) {
   out += g.nodes.empty() ? "n/a" : Get(*g.nodes.front());
 }
 
-struct NodeValue {
-  char letter;
-  std::string_view name, header;
-  void (*put)(std::string& out, const NodeGroup& g);
-};
-inline constexpr NodeValue kNodeValues[] = {
+inline constexpr Column<NodeGroup> kNodeValues[] = {
     {'a', "Available", "AVAIL", put_partition<availability_of>},
     {'Y', "Cores", "CORES", put_node<cores_of_socket>},
     {'c', "CPUs", "CPUS", put_node<cpu_number>},
@@ -97,13 +96,10 @@ inline constexpr NodeValue kNodeValues[] = {
     {'u', "User", "USER", put_node<reason_set_by>},
 };
 
-// The column with this name. A name that is not in the list does not compile. `Cell` is
-// Column<NodeGroup> or Field<NodeGroup>.
-template <class Cell>
-consteval Cell node_value(std::string_view name) {
-  for (const NodeValue& v : kNodeValues)
-    if (v.name == name)
-      return {.letter = v.letter, .name = v.name, .header = v.header, .put = v.put};
+// The column with this name. A name that is not in the list does not compile.
+consteval Column<NodeGroup> node_value(std::string_view name) {
+  for (const Column<NodeGroup>& v : kNodeValues)
+    if (v.name == name) return v;
   throw "no value of a node has this name";
 }
 
@@ -111,5 +107,67 @@ consteval Cell node_value(std::string_view name) {
 // other columns decide which nodes are alike. The letters are those of both families.
 bool is_of_partition(char letter);
 bool is_sum(char letter);
+
+// Which of the listed nodes belong to a partition, and which of them share a line.
+
+// Finds which of the listed nodes belong to a partition. Partitions that follow each other and have
+// the same nodes, as tenants' queues often do, cost only one search.
+class NodeMembers {
+ public:
+  // `nodes` must outlive this object.
+  explicit NodeMembers(const std::vector<proto::NodeRow>& nodes);
+
+  // The nodes of the partition, in the order of the listing. The result is valid until the next
+  // call.
+  const std::vector<const proto::NodeRow*>& of(const proto::PartitionRow& partition);
+  // True if the last call returned the same nodes as the one before.
+  [[nodiscard]] bool same_again() const { return same_again_; }
+
+ private:
+  const std::vector<proto::NodeRow>& nodes_;
+  std::unordered_map<std::string_view, std::size_t> places_;
+  std::vector<std::string> names_;  // names of the last call
+  std::vector<const proto::NodeRow*> members_;
+  bool same_again_ = false;
+  bool asked_ = false;
+};
+
+// Groups of nodes with the same key, in the order of the listing. With `partitions` the groups lie
+// within each of them, and with `show_empty` a partition without nodes has one without nodes.
+// Without `partitions` each node is in one group. `nodes` and `partitions` must outlive the result.
+std::vector<NodeGroup> group_nodes(const std::vector<proto::NodeRow>& nodes,
+                                   const std::vector<proto::PartitionRow>* partitions,
+                                   bool show_empty,
+                                   const std::function<std::string(const NodeGroup& alone)>& key);
+
+// True if a column of the layout shows a value of partitions. `columns` are of either family.
+template <class Columns>
+bool shows_partitions(const Layout& layout, const Columns& columns) {
+  for (const Cell& cell : layout.cells)
+    if (is_of_partition(columns[cell.column].letter)) return true;
+  return false;
+}
+// The values of the layout's columns that nodes of one line have in common.
+template <class Columns>
+std::string node_key(const Layout& layout, const Columns& columns, const NodeGroup& alone) {
+  std::string key;
+  for (const Cell& cell : layout.cells) {
+    const auto& column = columns[cell.column];
+    if (!is_sum(column.letter) && !is_of_partition(column.letter)) column.put(key, alone);
+    key += '\n';
+  }
+  return key;
+}
+
+// Columns of ginfo: groups of nodes that are alike, within one partition or over all nodes.
+
+std::span<const Column<NodeGroup>> node_columns();
+
+inline constexpr std::string_view kInfoFormat = "%9P %5a %.10l %.6D %6t %N";
+inline constexpr std::string_view kInfoNodeFormat = "%10N %.6D %9P %6t";
+inline constexpr std::string_view kInfoNodeLongFormat = "%8N %9P %10T %.4c %.7z %.6m %8f %E";
+inline constexpr std::string_view kInfoLongFormat = "%9P %5a %.10l %.10s %.6D %11T %N";
+inline constexpr std::string_view kInfoReasonFormat = "%20E %9u %19H %N";
+inline constexpr std::string_view kInfoSummaryFormat = "%9P %5a %.10l %.16F %N";
 
 }  // namespace gantry::cli

@@ -24,136 +24,50 @@ std::string rate_text(std::uint64_t a_minute) {
   return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}", rate);
 }
 
+using OfService = const proto::ServiceRow&;
+using OfReplica = const proto::ReplicaRow&;
 constexpr Column<proto::ServiceRow> kServiceColumns[] = {
-    {.letter = 'n',
-     .name = "Name",
-     .header = "SERVICE",
-     .put = [](std::string& o, const proto::ServiceRow& r) { o += r.name; },
-     .colour = colour_of},
-    {.letter = 't',
-     .name = "Tenant",
-     .header = "TENANT",
-     .put = [](std::string& o, const proto::ServiceRow& r) { o += r.tenant; }},
-    {.letter = 'r',
-     .name = "Replicas",
-     .header = "READY",
-     .right = true,
-     .put = [](std::string& o,
-               const proto::ServiceRow& r) { o += fmt::format("{}/{}", r.ready, r.wanted); }},
-    {.letter = 'R',
-     .name = "Range",
-     .header = "RANGE",
-     .right = true,
-     .put = [](std::string& o,
-               const proto::ServiceRow& r) { o += fmt::format("{}-{}", r.least, r.most); }},
-    {.letter = 'q',
-     .name = "Rate",
-     .header = "REQ/S",
-     .right = true,
-     .put = [](std::string& o, const proto::ServiceRow& r) { o += rate_text(r.requests); }},
-    {.letter = 'e',
-     .name = "Errors",
-     .header = "ERRORS",
-     .right = true,
-     .put = [](std::string& o,
-               const proto::ServiceRow& r) { o += std::to_string(r.errors + r.refused); }},
-    {.letter = 'w',
-     .name = "Waiting",
-     .header = "WAIT",
-     .right = true,
-     .put = [](std::string& o, const proto::ServiceRow& r) { o += std::to_string(r.waiting); }},
-    {.letter = 'p',
-     .name = "Promise",
-     .header = "PROMISE",
-     .put =
-         [](std::string& o, const proto::ServiceRow& r) {
-           o += fmt::format("{} % in {}", r.percentile, response_text(r.target));
-         }},
-    {.letter = 'x',
-     .name = "Reached",
-     .header = "REACHED",
-     .right = true,
-     .put = [](std::string& o,
-               const proto::ServiceRow& r) { o += r.reached ? response_text(*r.reached) : "-"; }},
-    {.letter = 'k',
-     .name = "Kept",
-     .header = "KEPT",
-     .right = true,
-     .put =
-         [](std::string& o, const proto::ServiceRow& r) {
-           o += r.minutes == 0
-                    ? "-"
-                    : fmt::format("{:.1f} %", 100.0 * static_cast<double>(r.minutes_kept) /
-                                                  static_cast<double>(r.minutes));
-         }},
-    {.letter = 'u',
-     .name = "Utilisation",
-     .header = "USED",
-     .right = true,
-     .put = [](std::string& o,
-               const proto::ServiceRow& r) { o += fmt::format("{} %", r.utilisation); }},
-    {.letter = 'c',
-     .name = "Cost",
-     .header = "COST/H",
-     .right = true,
-     .put =
-         [](std::string& o, const proto::ServiceRow& r) {
-           o += r.cost_per_hour ? format_money(*r.cost_per_hour, 2) : "-";
-         }},
-    {.letter = 'm',
-     .name = "Cost1000",
-     .header = "COST/1000",
-     .right = true,
-     .put =
-         [](std::string& o, const proto::ServiceRow& r) {
-           o += r.cost_per_1000 ? format_money(*r.cost_per_1000, 4) : "-";
-         }},
-    {.letter = 'o',
-     .name = "Owner",
-     .header = "OWNER",
-     .put = [](std::string& o, const proto::ServiceRow& r) { o += r.owner; }},
-};
+    coloured<proto::ServiceRow>({'n', "Name", "SERVICE", [](Out o, OfService r) { o += r.name; }},
+                                colour_of),
+    {'t', "Tenant", "TENANT", [](Out o, OfService r) { o += r.tenant; }},
+    {'r', "Replicas", "READY",
+     [](Out o, OfService r) { o += fmt::format("{}/{}", r.ready, r.wanted); }},
+    {'R', "Range", "RANGE", [](Out o, OfService r) { o += fmt::format("{}-{}", r.least, r.most); }},
+    {'q', "Rate", "REQ/S", [](Out o, OfService r) { o += rate_text(r.requests); }},
+    {'e', "Errors", "ERRORS",
+     [](Out o, OfService r) { o += std::to_string(r.errors + r.refused); }},
+    {'w', "Waiting", "WAIT", [](Out o, OfService r) { o += std::to_string(r.waiting); }},
+    {'p', "Promise", "PROMISE",
+     [](Out o, OfService r) {
+       o += fmt::format("{} % in {}", r.percentile, response_text(r.target));
+     }},
+    {'x', "Reached", "REACHED",
+     [](Out o, OfService r) { o += r.reached ? response_text(*r.reached) : "-"; }},
+    {'k', "Kept", "KEPT",
+     [](Out o, OfService r) {
+       o += r.minutes == 0 ? "-"
+                           : fmt::format("{:.1f} %", 100.0 * static_cast<double>(r.minutes_kept) /
+                                                         static_cast<double>(r.minutes));
+     }},
+    {'u', "Utilisation", "USED",
+     [](Out o, OfService r) { o += fmt::format("{} %", r.utilisation); }},
+    {'c', "Cost", "COST/H",
+     [](Out o, OfService r) { o += r.cost_per_hour ? format_money(*r.cost_per_hour, 2) : "-"; }},
+    {'m', "Cost1000", "COST/1000",
+     [](Out o, OfService r) { o += r.cost_per_1000 ? format_money(*r.cost_per_1000, 4) : "-"; }},
+    {'o', "Owner", "OWNER", [](Out o, OfService r) { o += r.owner; }}};
 
 constexpr Column<proto::ReplicaRow> kReplicaColumns[] = {
-    {.letter = 'i',
-     .name = "JobID",
-     .header = "JOB",
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += std::to_string(r.job.value()); }},
-    {.letter = 'v',
-     .name = "Version",
-     .header = "VERSION",
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += r.version; }},
-    {.letter = 'N',
-     .name = "Node",
-     .header = "NODE",
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += r.node.empty() ? "-" : r.node; }},
-    {.letter = 's',
-     .name = "State",
-     .header = "STATE",
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += r.state; },
-     .colour = colour_of_replica},
-    {.letter = 'q',
-     .name = "Running",
-     .header = "REQUESTS",
-     .right = true,
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += std::to_string(r.running); }},
-    {.letter = 'x',
-     .name = "Response",
-     .header = "RESPONSE",
-     .right = true,
-     .put =
-         [](std::string& o, const proto::ReplicaRow& r) {
-           o += r.response.us > 0 ? response_text(r.response) : "-";
-         }},
-    {.letter = 'S',
-     .name = "Since",
-     .header = "SINCE",
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += format_time(r.since); }},
-    {.letter = 'y',
-     .name = "Why",
-     .header = "WHY",
-     .put = [](std::string& o, const proto::ReplicaRow& r) { o += r.why; }},
-};
+    {'i', "JobID", "JOB", [](Out o, OfReplica r) { o += std::to_string(r.job.value()); }},
+    {'v', "Version", "VERSION", [](Out o, OfReplica r) { o += r.version; }},
+    {'N', "Node", "NODE", [](Out o, OfReplica r) { o += r.node.empty() ? "-" : r.node; }},
+    coloured<proto::ReplicaRow>({'s', "State", "STATE", [](Out o, OfReplica r) { o += r.state; }},
+                                colour_of_replica),
+    {'q', "Running", "REQUESTS", [](Out o, OfReplica r) { o += std::to_string(r.running); }},
+    {'x', "Response", "RESPONSE",
+     [](Out o, OfReplica r) { o += r.response.us > 0 ? response_text(r.response) : "-"; }},
+    {'S', "Since", "SINCE", [](Out o, OfReplica r) { o += format_time(r.since); }},
+    {'y', "Why", "WHY", [](Out o, OfReplica r) { o += r.why; }}};
 
 }  // namespace
 

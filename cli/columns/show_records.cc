@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "cli/columns/account_values.h"
+#include "cli/columns/account_columns.h"
 #include "cli/columns/job_words.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"

@@ -1,8 +1,8 @@
 // Jobs, nodes and partitions as records with Slurm's keys.
 #pragma once
 
-#include "cli/columns/node_members.h"
-#include "cli/records.h"
+#include "cli/columns/node_values.h"
+#include "cli/table.h"
 #include "common/proto/cluster.h"
 #include "common/proto/history.h"
 #include "common/proto/job_query.h"

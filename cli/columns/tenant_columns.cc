@@ -1,6 +1,7 @@
 #include "cli/columns/tenant_columns.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -59,23 +60,19 @@ void put_count(O o, std::uint64_t count, const std::optional<std::uint32_t>& mos
 }
 
 constexpr Column<proto::TenantUse> kTenantColumns[] = {
-    {'n', "Tenant", "TENANT", 10, false, [](O o, Tenant t) { o += t.name; }},
-    {'c', "Cohort", "COHORT", 10, false,
-     [](O o, Tenant t) { o += t.parent.empty() ? "-" : t.parent; }},
-    {'q', "Queued", "QUEUED", 6, true, [](O o, Tenant t) { put_count(o, t.queued, t.max_queued); }},
-    {'r', "Running", "RUNNING", 7, true,
-     [](O o, Tenant t) { put_count(o, t.running, t.max_running); }},
-    {'g', "GPU", "GPU", 8, true, [](O o, Tenant t) { put_use(o, t, Resource::gpu); }},
-    {'p', "CPU", "CPU", 8, true, [](O o, Tenant t) { put_use(o, t, Resource::cpu); }},
-    {'m', "Memory", "MEMORY", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::memory); }},
-    {'d', "Scratch", "SCRATCH", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::scratch); }},
-    {'i', "Io", "IO", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::io); }},
-    {'w', "Net", "NET", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::net); }},
-    {'s', "State", "STATE", 9, false,
-     [](O o, Tenant t) {
+    {'n', "Tenant", "TENANT", [](O o, Tenant t) { o += t.name; }},
+    {'c', "Cohort", "COHORT", [](O o, Tenant t) { o += t.parent.empty() ? "-" : t.parent; }},
+    {'q', "Queued", "QUEUED", [](O o, Tenant t) { put_count(o, t.queued, t.max_queued); }},
+    {'r', "Running", "RUNNING", [](O o, Tenant t) { put_count(o, t.running, t.max_running); }},
+    {'g', "GPU", {}, [](O o, Tenant t) { put_use(o, t, Resource::gpu); }},
+    {'p', "CPU", {}, [](O o, Tenant t) { put_use(o, t, Resource::cpu); }},
+    {'m', "Memory", "MEMORY", [](O o, Tenant t) { put_use(o, t, Resource::memory); }},
+    {'d', "Scratch", "SCRATCH", [](O o, Tenant t) { put_use(o, t, Resource::scratch); }},
+    {'i', "Io", "IO", [](O o, Tenant t) { put_use(o, t, Resource::io); }},
+    {'w', "Net", "NET", [](O o, Tenant t) { put_use(o, t, Resource::net); }},
+    {'s', "State", "STATE", [](O o, Tenant t) {
        o += !t.accepts_jobs ? "down" : t.max_queued == 0u ? "closing" : "open";
-     }},
-};
+     }}};
 
 // ---- quota
 
@@ -109,36 +106,35 @@ void put_cell(O o, Quota q, std::int64_t value) {
 }
 
 constexpr Column<QuotaRow> kQuotaColumns[] = {
-    {'n', "Tenant", "TENANT", 10, false,
+    {'n', "Tenant", "TENANT",
      [](O o, Quota q) {
        if (q.first) o += q.whose->name + (q.whose->is_cohort ? " (cohort)" : "");
      }},
-    {'R', "ResourceOf", "RESOURCE", 8, false,
+    {'R', "ResourceOf", "RESOURCE",
      [](O o, Quota q) {
        o += word_of(q.cell->resource);
        if (!q.cell->flavor.empty()) o += ":" + q.cell->flavor;
      }},
-    {'r', "Resource", "RESOURCE", 8, false, [](O o, Quota q) { o += word_of(q.cell->resource); }},
-    {'f', "Flavor", "FLAVOR", 8, false,
+    {'r', "Resource", "RESOURCE", [](O o, Quota q) { o += word_of(q.cell->resource); }},
+    {'f', "Flavor", "FLAVOR",
      [](O o, Quota q) { o += q.cell->flavor.empty() ? "all" : q.cell->flavor; }},
-    {'u', "Used", "USED", 8, true, [](O o, Quota q) { put_cell(o, q, q.cell->used); }},
-    {'o', "Nominal", "NOMINAL", 8, true, [](O o, Quota q) { put_cell(o, q, q.cell->nominal); }},
-    {'b', "Borrowed", "BORROWED", 8, true, [](O o, Quota q) { put_cell(o, q, q.cell->borrowed); }},
-    {'l', "Limit", "LIMIT", 8, true,
+    {'u', "Used", "USED", [](O o, Quota q) { put_cell(o, q, q.cell->used); }},
+    {'o', "Nominal", "NOMINAL", [](O o, Quota q) { put_cell(o, q, q.cell->nominal); }},
+    {'b', "Borrowed", "BORROWED", [](O o, Quota q) { put_cell(o, q, q.cell->borrowed); }},
+    {'l', "Limit", "LIMIT",
      [](O o, Quota q) {
        if (q.cell->limit)
          put_cell(o, q, *q.cell->limit);
        else
          o += "-";
      }},
-    {'L', "Lent", "LENT", 8, true,
+    {'L', "Lent", "LENT",
      [](O o, Quota q) {
        put_cell(o, q, q.cell->lent);
        if (q.cell->lend) o += "/" + amount(q.cell->resource, *q.cell->lend);
      }},
-    {'a', "Available", "FREE", 6, true, [](O o, Quota q) { put_cell(o, q, q.cell->available); }},
-    {'p', "Use", "USE", 5, false, put_share, colour_of},
-};
+    {'a', "Available", "FREE", [](O o, Quota q) { put_cell(o, q, q.cell->available); }},
+    coloured<QuotaRow>({'p', "Use", "USE", put_share}, colour_of)};
 
 // ---- shares
 
@@ -158,21 +154,20 @@ std::string level(const std::optional<double>& value) {
 }
 
 constexpr Column<proto::ShareRow> kShareColumns[] = {
-    {'n', "Name", "NAME", 20, false,
+    {'n', "Name", "NAME",
      [](O o, Share s) {
        o += !s.user.empty() ? "    " + s.user : !s.project.empty() ? "  " + s.project : s.tenant;
      }},
-    {'s', "Shares", "SHARES", 6, true,
+    {'s', "Shares", "SHARES",
      [](O o, Share s) {
        o += s.project.empty() ? tenancy::show_thousandths(s.shares) : std::to_string(s.shares);
      }},
-    {'S', "Share", "SHARE", 6, true,
-     [](O o, Share s) { o += fmt::format("{:.1f}%", s.share * 100); }},
-    {'u', "Usage", "USAGE", 8, true, [](O o, Share s) { o += rounded(s.usage); }},
-    {'U', "Part", "PART", 6, true, [](O o, Share s) { o += fmt::format("{:.1f}%", s.part * 100); }},
-    {'R', "Rate", "RATE", 8, true, [](O o, Share s) { o += fmt::format("{:.2f}", s.rate); }},
-    {'f', "Level", "LEVEL", 7, true, [](O o, Share s) { o += level(s.level); }},
-    {'b', "Borrows", "BORROWS", 7, true,
+    {'S', "Share", "SHARE", [](O o, Share s) { o += fmt::format("{:.1f}%", s.share * 100); }},
+    {'u', "Usage", "USAGE", [](O o, Share s) { o += rounded(s.usage); }},
+    {'U', "Part", "PART", [](O o, Share s) { o += fmt::format("{:.1f}%", s.part * 100); }},
+    {'R', "Rate", "RATE", [](O o, Share s) { o += fmt::format("{:.2f}", s.rate); }},
+    {'f', "Level", "LEVEL", [](O o, Share s) { o += level(s.level); }},
+    {'b', "Borrows", "BORROWS",
      [](O o, Share s) {
        if (s.project.empty())
          o += s.borrows == INT64_MAX ? "inf"
@@ -180,10 +175,9 @@ constexpr Column<proto::ShareRow> kShareColumns[] = {
        else
          o += "-";
      }},
-    {'k', "Place", "PLACE", 5, true, [](O o, Share s) { o += std::to_string(s.place); }},
-    {'q', "Queued", "QUEUED", 6, true, [](O o, Share s) { o += std::to_string(s.queued); }},
-    {'r', "Running", "RUNNING", 7, true, [](O o, Share s) { o += std::to_string(s.running); }},
-};
+    {'k', "Place", "PLACE", [](O o, Share s) { o += std::to_string(s.place); }},
+    {'q', "Queued", "QUEUED", [](O o, Share s) { o += std::to_string(s.queued); }},
+    {'r', "Running", "RUNNING", [](O o, Share s) { o += std::to_string(s.running); }}};
 
 // ---- priorities
 
@@ -194,25 +188,25 @@ std::string job_of(Priority p) {
 }
 
 constexpr Column<proto::PriorityRow> kPriorityColumns[] = {
-    {'o', "Place", "PLACE", 5, true, [](O o, Priority p) { o += std::to_string(p.place); }},
-    {'i', "JobID", "JOBID", 8, true, [](O o, Priority p) { o += job_of(p); }},
-    {'u', "User", "USER", 8, false, [](O o, Priority p) { o += p.user; }},
-    {'a', "Account", "ACCOUNT", 8, false, [](O o, Priority p) { o += p.account; }},
-    {'P', "Partition", "PARTITION", 10, false, [](O o, Priority p) { o += p.partition; }},
-    {'d', "PartitionPriority", "PARTPRIO", 8, true,
+    {'o', "Place", "PLACE", [](O o, Priority p) { o += std::to_string(p.place); }},
+    {'i', "JobID", "JOBID", [](O o, Priority p) { o += job_of(p); }},
+    {'u', "User", "USER", [](O o, Priority p) { o += p.user; }},
+    {'a', "Account", "ACCOUNT", [](O o, Priority p) { o += p.account; }},
+    {'P', "Partition", "PARTITION", [](O o, Priority p) { o += p.partition; }},
+    {'d', "PartitionPriority", "PARTPRIO",
      [](O o, Priority p) { o += std::to_string(p.partition_priority); }},
-    {'c', "Class", "CLASS", 8, false, [](O o, Priority p) { o += p.priority_class; }},
-    {'r', "Rank", "RANK", 6, true,
+    {'c', "Class", "CLASS", [](O o, Priority p) { o += p.priority_class; }},
+    {'r', "Rank", "RANK",
      [](O o, Priority p) {
        o += std::to_string(p.rank);
        if (p.terms.empty() && p.rank != p.class_value)
          o += fmt::format("(+{})", p.rank - p.class_value);
      }},
-    {'b', "Borrows", "BORROWS", 7, false,
+    {'b', "Borrows", "BORROWS",
      [](O o, Priority p) {
        o += p.borrow_levels == 0 ? "no" : fmt::format("yes:{}", p.borrow_levels);
      }},
-    {'v', "Share", "SHARE", 8, false,
+    {'v', "Share", "SHARE",
      [](O o, Priority p) {
        if (p.share_values.empty()) o += "-";
        for (std::size_t i = 0; i < p.share_values.size(); ++i) {
@@ -221,19 +215,17 @@ constexpr Column<proto::PriorityRow> kPriorityColumns[] = {
          o += value == INT64_MAX ? "inf" : fmt::format("{:.3f}", static_cast<double>(value) / 1e6);
        }
      }},
-    {'f', "ProjectLevel", "PROJECT", 7, true, [](O o, Priority p) { o += level(p.project_level); }},
-    {'F', "UserLevel", "FAIR", 7, true, [](O o, Priority p) { o += level(p.user_level); }},
-    {'p', "Priority", "PRIORITY", 8, true,
-     [](O o, Priority p) { o += std::to_string(p.priority); }},
-    {'w', "Terms", "TERMS", 20, false,
+    {'f', "ProjectLevel", "PROJECT", [](O o, Priority p) { o += level(p.project_level); }},
+    {'F', "UserLevel", "FAIR", [](O o, Priority p) { o += level(p.user_level); }},
+    {'p', "Priority", "PRIORITY", [](O o, Priority p) { o += std::to_string(p.priority); }},
+    {'w', "Terms", "TERMS",
      [](O o, Priority p) {
        if (p.terms.empty()) o += "-";
        for (const proto::PriorityTerm& term : p.terms)
          o += fmt::format("{}{} {}*{:.3f}", &term == p.terms.data() ? "" : " + ", term.name,
                           term.weight, term.factor);
      }},
-    {'t', "Since", "SINCE", 19, false, [](O o, Priority p) { o += format_time(p.since); }},
-};
+    {'t', "Since", "SINCE", [](O o, Priority p) { o += format_time(p.since); }}};
 
 }  // namespace
 
@@ -260,6 +252,39 @@ std::string bar(std::int64_t used, std::int64_t nominal, std::int64_t limit, int
   const std::size_t all = std::max(cells(used), own);
   return "[" + std::string(own, '#') + std::string(all - own, '+') +
          std::string(static_cast<std::size_t>(width) - all, '.') + "]";
+}
+
+namespace {
+
+using OfAccess = const proto::AccessRow&;
+constexpr Column<proto::AccessRow> kAccessColumns[] = {
+    {'t', "Tenant", "TENANT",
+     [](Out o, OfAccess r) { o += r.tenant.empty() ? "(cluster)" : r.tenant; }},
+    {'u', "Who", "WHO", [](Out o, OfAccess r) { o += subject_of(r); }},
+    {'r', "Role", "ROLE", [](Out o, OfAccess r) { o += r.role; }},
+    {'x', "Rights", "RIGHTS",
+     [](Out o, OfAccess r) { o += fmt::format("{}", fmt::join(r.rights, ",")); }},
+    {'g', "GPUs", "GPUS",
+     [](Out o, OfAccess r) {
+       o += !r.gpus                ? "none"
+            : r.gpu_models.empty() ? "all"
+                                   : fmt::format("{}", fmt::join(r.gpu_models, ","));
+     }},
+    {'e', "Until", "UNTIL", [](Out o, OfAccess r) { o += r.until ? format_time(*r.until) : "-"; }},
+    {'s', "Since", "SINCE", [](Out o, OfAccess r) { o += r.since ? format_time(*r.since) : "-"; }},
+    {'b', "By", "BY", [](Out o, OfAccess r) { o += r.by.empty() ? "-" : r.by; }},
+    {'f', "From", "FROM", [](Out o, OfAccess r) { o += r.from; }},
+    {'R', "Revision", "REVISION",
+     [](Out o, OfAccess r) { o += r.revision ? std::to_string(*r.revision) : "-"; }}};
+
+}  // namespace
+
+std::span<const Column<proto::AccessRow>> access_columns() {
+  return kAccessColumns;
+}
+
+std::string subject_of(const proto::AccessRow& row) {
+  return row.user.empty() ? "group " + row.group : row.user;
 }
 
 }  // namespace gantry::cli

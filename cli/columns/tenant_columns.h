@@ -2,8 +2,10 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "cli/table.h"
+#include "common/proto/access.h"
 #include "common/proto/tenancy_view.h"
 
 namespace gantry::cli {
@@ -33,5 +35,12 @@ inline constexpr std::string_view kPriorityTermsFormat = "%.5o %.8i %u %P %c %.8
 
 // Draws "[######+++.....]": used of its own quota, borrowed, and free up to the limit.
 std::string bar(std::int64_t used, std::int64_t nominal, std::int64_t limit, int width);
+
+// Columns of the access report: who may do what, since when and by whom.
+
+std::span<const Column<proto::AccessRow>> access_columns();
+
+// "ann", "group ml".
+std::string subject_of(const proto::AccessRow& row);
 
 }  // namespace gantry::cli

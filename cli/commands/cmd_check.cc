@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/cluster/cluster_check.h"
+#include "cli/cluster/daemons.h"
 #include "cli/cluster/wall_probe.h"
 #include "cli/command.h"
 #include "cli/session.h"
@@ -50,13 +50,6 @@ constexpr Option kOptions[] = {
          "containers",
          put<&CheckOptions::inside>),
 };
-
-constexpr Example kExamples[] = {
-    {"gantry check", "What is wrong with nodes and GPUs"},
-    {"gantry check --tenant fraud", "Do the walls around jobs of fraud stand, on each node?"}};
-constexpr ExitDoc kExits[] = {{"0", "nothing is wrong"},
-                              {"1", "something is, or no answer; an attempt went through a wall"},
-                              {"2", "the command line is wrong"}};
 
 std::string own_path() {
   std::array<char, 4096> path{};
@@ -154,8 +147,7 @@ Result<int> check_walls(const CheckOptions& o, const std::vector<std::string>& n
 
 Result<int> run(const Invocation& in) {
   CheckOptions o;
-  ASSIGN(operands, in.parse(&o, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &o, 0, kAnyOperands);
   if (o.inside) {
     Sandbox level = Sandbox::standard;
     for (const auto& row : enum_names(Sandbox{}))
@@ -185,20 +177,22 @@ Result<int> run(const Invocation& in) {
 
 extern const Command kCheck;
 const Command kCheck{
-    .name = "check",
-    .summary = "Say what is wrong with the cluster",
-    .operands = "[NODE...]",
-    .description =
-        "Asks the controller for its nodes, and names those that are down or drained, and GPUs, "
-        "drivers and slices that are not as they should be, each with why. Says too which layers "
-        "of "
-        "isolation the nodes could not put around jobs.\n\n"
-        "With --tenant or --walls it is an attacker: a container that is started as every job of "
-        "the tenant tries to get through each layer. on: the layer stopped it. OFF: it went "
-        "through, and the exit status is 1. not testable: the machine has nothing to try it on.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run};
+    {"check", "Say what is wrong with the cluster", "[NODE...]"},
+    {.description =
+         "Asks the controller for its nodes, and names those that are down or drained, and GPUs, "
+         "drivers and slices that are not as they should be, each with why. Says too which layers "
+         "of "
+         "isolation the nodes could not put around jobs.\n\n"
+         "With --tenant or --walls it is an attacker: a container that is started as every job of "
+         "the tenant tries to get through each layer. on: the layer stopped it. OFF: it went "
+         "through, and the exit status is 1. not testable: the machine has nothing to try it on.",
+     .options = kOptions,
+     .examples = {{"gantry check", "What is wrong with nodes and GPUs"},
+                  {"gantry check --tenant fraud",
+                   "Do the walls around jobs of fraud stand, on each node?"}},
+     .exits = {{"0", "nothing is wrong"},
+               {"1", "something is, or no answer; an attempt went through a wall"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gantry_check

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/commands/progress.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
@@ -90,8 +90,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
 
 Result<int> run_down(const Invocation& in) {
   Down down;
-  ASSIGN(operands, in.parse(&down, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &down, 0, 0);
   if (down.cancel && down.leave)
     return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
   if (down.leave && down.remove)
@@ -122,8 +121,7 @@ constexpr Option kStatusOptions[] = {
 
 Result<int> run_status(const Invocation& in) {
   StatusQuery query;
-  ASSIGN(operands, in.parse(&query, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &query, 0, 0);
   ASSIGN(cluster, cluster_in(query.directory));
   ASSIGN(config, cluster->config());
   ASSIGN(daemons, cluster->daemons(*config));
@@ -154,26 +152,18 @@ Result<int> run_status(const Invocation& in) {
   return all ? 0 : 1;
 }
 
-constexpr Example kDownExamples[] = {
-    {"gantry down --cancel", "Cancel all jobs and stop it"},
-    {"gantry down --leave", "Stop it, and let running jobs go on"},
-    {"gantry down --cancel --remove", "And remove its directory"},
-};
-constexpr Example kStatusExamples[] = {{"gantry status", "Which daemons run"}};
-constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"}, {"1", "not every one does"}};
-
 }  // namespace
 
-const Command kDown{.name = "down",
-                    .summary = "Stop the cluster that `gantry up` started",
-                    .options = kDownOptions,
-                    .examples = kDownExamples,
-                    .run = run_down};
-const Command kStatus{.name = "status",
-                      .summary = "Show the daemons of that cluster",
-                      .options = kStatusOptions,
-                      .examples = kStatusExamples,
-                      .exits = kStatusExits,
-                      .run = run_status};
+const Command kDown{{"down", "Stop the cluster that `gantry up` started"},
+                    {.options = kDownOptions,
+                     .examples = {{"gantry down --cancel", "Cancel all jobs and stop it"},
+                                  {"gantry down --leave", "Stop it, and let running jobs go on"},
+                                  {"gantry down --cancel --remove", "And remove its directory"}},
+                     .run = run_down}};
+const Command kStatus{{"status", "Show the daemons of that cluster"},
+                      {.options = kStatusOptions,
+                       .examples = {{"gantry status", "Which daemons run"}},
+                       .exits = {{"0", "every daemon runs"}, {"1", "not every one does"}},
+                       .run = run_status}};
 
 }  // namespace gantry::cli::gantry_down

@@ -5,13 +5,11 @@
 #include <algorithm>
 
 #include "cli/columns/account_columns.h"
-#include "cli/columns/ended_jobs.h"
 #include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
@@ -57,31 +55,12 @@ Result<void> add_jobs(Query& q, std::string_view text) {
       continue;
     }
     const std::size_t dot = id.find('.');
-    if (auto done = add_job_refs(q.history.filter.jobs, id.substr(0, dot)); !done) return done;
+    TRY(add_job_refs(q.history.filter.jobs, id.substr(0, dot)));
     if (dot != std::string::npos)
       q.steps.push_back({q.history.filter.jobs.back(), id.substr(dot + 1)});
     id.clear();
     if (at >= text.size()) break;
   }
-  return {};
-}
-Result<void> set_start(Query& q, std::string_view text) {
-  ASSIGN(t, parse_time(text, q.now, TimeSense::latest));
-  q.history.start = *t;
-  return {};
-}
-Result<void> set_end(Query& q, std::string_view text) {
-  ASSIGN(t, parse_time(text, q.now, TimeSense::latest));
-  q.history.end = *t;
-  return {};
-}
-Result<void> set_brief(Query& q, std::string_view) {
-  q.fields = kAccountBriefFields;
-  return {};
-}
-Result<void> set_long(Query& q, std::string_view) {
-  q.fields = q.efficiency ? kAccountAllEfficiencyFields : kAccountLongFields;
-  q.long_form = true;
   return {};
 }
 Result<void> set_efficiency(Query& q, std::string_view) {
@@ -96,31 +75,32 @@ Result<void> set_delimiter(Query& q, std::string_view text) {
   return {};
 }
 
-Result<void> set_duplicates(Query& q, std::string_view) {
-  q.history.duplicates = true;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("accounts", 'A', "NAME,...", "Jobs of these accounts",
           call<add_words<Query, &proto::JobFilter::accounts>>),
     flag("allocations", 'X', "Jobs only, without their steps", put<&Query::jobs_only>),
     flag("allusers", 'a', "Jobs of all users (that one may see)", put<&Query::all_users>),
-    flag("brief", 'b', "JobID, State and ExitCode", call<set_brief>),
+    flag("brief", 'b', "JobID, State and ExitCode",
+         does<[](Query& q) { q.fields = kAccountBriefFields; }>),
     takes("delimiter", "TEXT", "Between the values of -p and -P (default |)", call<set_delimiter>),
-    flag("duplicates", 'D', "Every run of a requeued job, not only the last", call<set_duplicates>),
+    flag("duplicates", 'D', "Every run of a requeued job, not only the last",
+         put<AT(Query, history.duplicates)>),
     flag("efficiency",
          "What jobs used of the cores, memory and GPUs that they had; with -l also power, energy "
          "and idle time, with --json the series of each GPU",
          call<set_efficiency>),
-    takes("endtime", 'E', "TIME", "Jobs that existed before this time", call<set_end>),
+    takes("endtime", 'E', "TIME", "Jobs that existed before this time",
+          put_time<AT(Query, history.end), TimeSense::latest>),
     takes("format", 'o', "FIELD[%WIDTH],...",
           "These fields; %-20 aligns left; --helpformat lists them", put<&Query::fields>)
         .from_env("FORMAT"),
     flag("helpformat", 'e', "List the fields", put<&Query::help_format>),
     takes("jobs", 'j', "JOB[.STEP],...", "These jobs", call<add_jobs>),
     flag("json", "All fields as JSON", put<&Query::json>),
-    flag("long", 'l', "Many columns", call<set_long>),
+    flag("long", 'l', "Many columns", does<[](Query& q) {
+           q.fields = q.efficiency ? kAccountAllEfficiencyFields : kAccountLongFields;
+           q.long_form = true;
+         }>),
     takes("name", "NAME,...", "Jobs of these names",
           call<add_words<Query, &proto::JobFilter::names>>),
     flag("noconvert", "Sizes in bytes", put<&Query::bytes>),
@@ -133,7 +113,7 @@ constexpr Option kOptions[] = {
     takes("starttime", 'S', "TIME",
           "Jobs that existed after this time: 2026-01-31, now-1day (default: today, or any time "
           "with -j)",
-          call<set_start>),
+          put_time<AT(Query, history.start), TimeSense::latest>),
     takes("state", 's', "STATE,...", "Jobs in these states",
           call<add_words<Query, &proto::JobFilter::states>>),
     takes("user", 'u', "USER,...", "Jobs of these users",
@@ -150,20 +130,8 @@ constexpr Option kOptions[] = {
 
 constexpr std::string_view kPrefixes[] = {"SACCT_", "GACCT_"};
 
-constexpr Example kExamples[] = {
-    {"gacct", "My jobs of today"},
-    {"gacct -j 12 -o JobID,State,Elapsed,TotalCPU,MaxRSS,NodeList", "What job 12 used"},
-    {"gacct -S now-7days -s F,TO,OOM -X -o JobID,JobName%-20,State,Cause",
-     "What went wrong in the last week, and why"},
-    {"gacct --efficiency -S now-1day -a", "Who used how much of what they had, GPUs too"},
-    {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"},
-};
-constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
-                              {"1", "a job, user or partition does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
-
 Result<void> finish_query(Query& q) {
-  if (auto good = check_states(q.history.filter.states); !good) return good;
+  TRY(check_states(q.history.filter.states));
   const bool by_id = !q.history.filter.jobs.empty();
   if (!by_id && !q.history.start) {
     ASSIGN(today, parse_time("today", q.now, TimeSense::latest));
@@ -236,8 +204,7 @@ void print_fields() {
 Result<int> run(const Invocation& invocation) {
   Query q;
   q.now = system_now();
-  ASSIGN(operands, invocation.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &q, 0, 0);
   if (q.help_format) {
     print_fields();
     return 0;
@@ -273,19 +240,27 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGacct;
 const Command kGacct{
-    .name = "gacct",
-    .summary = "Show accounting of jobs",
-    .description =
-        "Lists jobs, waiting, running and ended, with their steps and what they used: processor "
-        "time "
-        "and peak memory as the kernel counted them for the whole job. Accounting is kept for "
-        "ever. The order is that of the job ids.\n\n"
-        "A value that is longer than its column ends in `+`; FIELD%30 makes room, -P cuts nothing.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .env_prefixes = kPrefixes,
-};
+    {"gacct", "Show accounting of jobs"},
+    {.description =
+         "Lists jobs, waiting, running and ended, with their steps and what they used: processor "
+         "time "
+         "and peak memory as the kernel counted them for the whole job. Accounting is kept for "
+         "ever. The order is that of the job ids.\n\n"
+         "A value that is longer than its column ends in `+`; FIELD%30 makes room, -P cuts "
+         "nothing.",
+     .options = kOptions,
+     .examples = {{"gacct", "My jobs of today"},
+                  {"gacct -j 12 -o JobID,State,Elapsed,TotalCPU,MaxRSS,NodeList",
+                   "What job 12 used"},
+                  {"gacct -S now-7days -s F,TO,OOM -X -o JobID,JobName%-20,State,Cause",
+                   "What went wrong in the last week, and why"},
+                  {"gacct --efficiency -S now-1day -a",
+                   "Who used how much of what they had, GPUs too"},
+                  {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"}},
+     .exits = {{"0", "fine, also when no job is listed"},
+               {"1", "a job, user or partition does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::gacct

@@ -25,16 +25,6 @@ constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions, kRe
 
 constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
 
-constexpr Example kExamples[] = {
-    {"galloc -N 2 -n 8 -t 1:00:00", "A shell with eight tasks' worth of two nodes for an hour"},
-    {"galloc -n 4 grun -l hostname", "A command instead of a shell"},
-};
-constexpr ExitDoc kExits[] = {
-    {"N", "the exit code of the command or shell; 128 + the signal that ended it"},
-    {"1", "the allocation was refused, or given up while waiting"},
-    {"2", "the command line is wrong"},
-};
-
 Result<int> run(const Invocation& invocation) {
   ASSIGN(parsed, invocation.parse_only());
   if (!*parsed) return 0;
@@ -72,21 +62,22 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGalloc;
 const Command kGalloc{
-    .name = "galloc",
-    .summary = "Get an allocation and run a command or a shell in it",
-    .operands = "[COMMAND [ARGUMENT...]]",
-    .description =
-        "Waits for nodes, then runs COMMAND (or your shell) here, with the allocation in its "
-        "environment: grun in it starts tasks on the allocated nodes. The nodes are given back "
-        "when the command ends. With --no-shell nothing runs here; grun --jobid uses the nodes "
-        "until "
-        "gcancel, or the time limit, ends the job.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .stop_at_operand = true,
-    .env_prefixes = kPrefixes,
-};
+    {"galloc", "Get an allocation and run a command or a shell in it", "[COMMAND [ARGUMENT...]]"},
+    {.description =
+         "Waits for nodes, then runs COMMAND (or your shell) here, with the allocation in its "
+         "environment: grun in it starts tasks on the allocated nodes. The nodes are given back "
+         "when the command ends. With --no-shell nothing runs here; grun --jobid uses the nodes "
+         "until "
+         "gcancel, or the time limit, ends the job.",
+     .options = kOptions,
+     .examples = {{"galloc -N 2 -n 8 -t 1:00:00",
+                   "A shell with eight tasks' worth of two nodes for an hour"},
+                  {"galloc -n 4 grun -l hostname", "A command instead of a shell"}},
+     .exits = {{"N", "the exit code of the command or shell; 128 + the signal that ended it"},
+               {"1", "the allocation was refused, or given up while waiting"},
+               {"2", "the command line is wrong"}},
+     .run = run,
+     .stop_at_operand = true,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::galloc

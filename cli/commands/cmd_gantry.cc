@@ -10,8 +10,8 @@
 #include "cli/client_config.h"
 #include "cli/command.h"
 #include "cli/files.h"
-#include "cli/slurm/reference.h"
-#include "cli/terminal.h"
+#include "cli/slurm/help.h"
+#include "cli/table.h"
 #include "common/auth/signature.h"
 #include "common/job/verdict_text.h"
 #include "common/net/keys.h"
@@ -20,18 +20,10 @@
 
 namespace gantry::cli {
 
-namespace gantry_up {
-extern const Command kUp;
-}
-namespace gantry_down {
-extern const Command kDown, kStatus;
-}
-namespace gantry_check {
-extern const Command kCheck;
-}
-namespace gantry_replay {
-extern const Command kReplay;
-}
+COMMANDS(gantry_up, kUp)
+COMMANDS(gantry_down, kDown, kStatus)
+COMMANDS(gantry_check, kCheck)
+COMMANDS(gantry_replay, kReplay)
 
 }  // namespace gantry::cli
 
@@ -77,8 +69,7 @@ Result<int> run_version(const Invocation& in) {
 
 Result<int> run_help(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, kDeepest));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, kDeepest);
   if ((*operands)->empty()) {
     fmt::print("Gantry's commands; each has --help:\n\n");
     for (const Command* command : all_commands())
@@ -117,8 +108,7 @@ bool shown_by_man(std::string_view page) {
 
 Result<int> run_man(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 1, kDeepest));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 1, kDeepest);
   ASSIGN(named, named_command(**operands));
   const std::string page = man_page(*named->command, named->program);
   if (!is_terminal(stdout))
@@ -163,8 +153,7 @@ constexpr Option kKeygenOptions[] = {
 
 Result<int> run_keygen(const Invocation& in) {
   Keygen keygen;
-  ASSIGN(operands, in.parse(&keygen, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &keygen, 1, 1);
   const std::string& path = (*operands)->front();
   if (keygen.node) {
     const net::KeyPair pair = net::generate_key_pair();
@@ -182,8 +171,7 @@ Result<int> run_keygen(const Invocation& in) {
 
 Result<int> run_config_check(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 1);
   const std::string path = (*operands)->empty() ? default_config_path() : (*operands)->front();
   ASSIGN(config, load_config(path));
   fmt::print("{}: {}, {}: good\n", path,
@@ -194,22 +182,16 @@ Result<int> run_config_check(const Invocation& in) {
 
 Result<int> run_config_show(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 1));
-  if (!*operands) return 0;
-  const auto config =
-      load_config((*operands)->empty() ? default_config_path() : (*operands)->front());
-  if (!config) return tl::unexpected(config.error());
+  OPERANDS(operands, in, &none, 0, 1);
+  ASSIGN(config, load_config((*operands)->empty() ? default_config_path() : (*operands)->front()));
   for (const auto& [name, value] : describe(*config)) fmt::print("{} = {}\n", name, value);
   return 0;
 }
 
 Result<int> run_config_client(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 1));
-  if (!*operands) return 0;
-  const auto config =
-      load_config((*operands)->empty() ? default_config_path() : (*operands)->front());
-  if (!config) return tl::unexpected(config.error());
+  OPERANDS(operands, in, &none, 0, 1);
+  ASSIGN(config, load_config((*operands)->empty() ? default_config_path() : (*operands)->front()));
   const ControllerConfig& controller = config->controller;
   ASSIGN(text, read_small_file(controller.public_key_file));
   if (!*text)
@@ -229,104 +211,68 @@ Result<int> run_config_reference(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kConfigCheckExamples[] = {
-    {"gantry config check", "Is /etc/gantry/gantry.yaml sound?"},
-    {"gantry config check new.yaml", "Is this one?"}};
-const Command kConfigCheck{.name = "check",
-                           .summary = "Read a gantry.yaml and say what is wrong with it",
-                           .operands = "[FILE]",
-                           .examples = kConfigCheckExamples,
-                           .run = run_config_check};
-constexpr Example kConfigShowExamples[] = {
-    {"gantry config show", "Every option with its value, defaults too"}};
-const Command kConfigShow{.name = "show",
-                          .summary = "Every option of a gantry.yaml with its value",
-                          .operands = "[FILE]",
-                          .examples = kConfigShowExamples,
-                          .run = run_config_show};
-constexpr Example kConfigClientExamples[] = {
-    {"gantry config client > client.conf", "What a machine needs from which jobs are submitted"}};
-const Command kConfigClient{.name = "client",
-                            .summary = "Write the client.conf that belongs to a gantry.yaml",
-                            .operands = "[FILE]",
-                            .examples = kConfigClientExamples,
-                            .run = run_config_client};
-constexpr Example kConfigReferenceExamples[] = {
-    {"gantry config reference > config.md", "The page docs/config.md"}};
-const Command kConfigReference{.name = "reference",
-                               .summary = "The reference page of all options (Markdown)",
-                               .examples = kConfigReferenceExamples,
-                               .run = run_config_reference};
+const Command kConfigCheck{
+    {"check", "Read a gantry.yaml and say what is wrong with it", "[FILE]"},
+    {.examples = {{"gantry config check", "Is /etc/gantry/gantry.yaml sound?"},
+                  {"gantry config check new.yaml", "Is this one?"}},
+     .run = run_config_check}};
+const Command kConfigShow{
+    {"show", "Every option of a gantry.yaml with its value", "[FILE]"},
+    {.examples = {{"gantry config show", "Every option with its value, defaults too"}},
+     .run = run_config_show}};
+const Command kConfigClient{
+    {"client", "Write the client.conf that belongs to a gantry.yaml", "[FILE]"},
+    {.examples = {{"gantry config client > client.conf",
+                   "What a machine needs from which jobs are submitted"}},
+     .run = run_config_client}};
+const Command kConfigReference{
+    {"reference", "The reference page of all options (Markdown)"},
+    {.examples = {{"gantry config reference > config.md", "The page docs/config.md"}},
+     .run = run_config_reference}};
 constexpr const Command* kConfigSub[] = {&kConfigCheck, &kConfigShow, &kConfigClient,
                                          &kConfigReference};
 
-constexpr Example kVersionCommandExamples[] = {{"gantry version", "The version of this program"}};
-const Command kVersionCommand{.name = "version",
-                              .summary = "Show the version",
-                              .examples = kVersionCommandExamples,
-                              .run = run_version};
-constexpr Example kHelpExamples[] = {{"gantry help", "All commands"},
-                                     {"gantry help gctl why", "The help of a sub-command"}};
-const Command kHelp{.name = "help",
-                    .summary = "List the commands, or show one's help",
-                    .operands = "[COMMAND [COMMAND...]]",
-                    .examples = kHelpExamples,
-                    .run = run_help};
-constexpr Example kKeygenExamples[] = {
-    {"gantry keygen ~/.config/gantry/key", "A key for a user who has no munge"},
-    {"gantry keygen --node /etc/gantry/node.key", "A key for a node"}};
+const Command kVersionCommand{
+    {"version", "Show the version"},
+    {.examples = {{"gantry version", "The version of this program"}}, .run = run_version}};
+const Command kHelp{{"help", "List the commands, or show one's help", "[COMMAND [COMMAND...]]"},
+                    {.examples = {{"gantry help", "All commands"},
+                                  {"gantry help gctl why", "The help of a sub-command"}},
+                     .run = run_help}};
 const Command kKeygen{
-    .name = "keygen",
-    .summary = "Make a key and print its public part",
-    .operands = "FILE",
-    .description =
-        "Writes a new secret key to FILE (mode 0600, never over an existing one) and "
-        "prints the public key, for `gctl key add USER KEY` or, with --node, `gctl "
-        "enroll NODE KEY`.",
-    .options = kKeygenOptions,
-    .examples = kKeygenExamples,
-    .run = run_keygen};
-constexpr Example kConfigExamples[] = {{"gantry config check", "Is gantry.yaml sound?"}};
-const Command kConfig{.name = "config",
-                      .summary = "Check and show gantry.yaml",
-                      .examples = kConfigExamples,
-                      .run = nullptr,
-                      .sub = kConfigSub};
-constexpr Example kManExamples[] = {
-    {"gantry man gbatch | man -l -", "Read the manual page of gbatch"},
-    {"gantry man gctl why | man -l -", "That of a sub-command"}};
-const Command kMan{.name = "man",
-                   .summary = "Print the manual page of a command (roff)",
-                   .operands = "COMMAND [COMMAND...]",
-                   .examples = kManExamples,
-                   .run = run_man};
-constexpr Example kCompletionExamples[] = {
-    {"source <(gantry completion)", "Completion in this shell"}};
-const Command kCompletion{.name = "completion",
-                          .summary = "Print the bash completion script",
-                          .examples = kCompletionExamples,
-                          .run = run_completion};
+    {"keygen", "Make a key and print its public part", "FILE"},
+    {.description = "Writes a new secret key to FILE (mode 0600, never over an existing one) and "
+                    "prints the public key, for `gctl key add USER KEY` or, with --node, `gctl "
+                    "enroll NODE KEY`.",
+     .options = kKeygenOptions,
+     .examples = {{"gantry keygen ~/.config/gantry/key", "A key for a user who has no munge"},
+                  {"gantry keygen --node /etc/gantry/node.key", "A key for a node"}},
+     .run = run_keygen}};
+const Command kConfig{
+    {"config", "Check and show gantry.yaml"},
+    {.examples = {{"gantry config check", "Is gantry.yaml sound?"}}, .sub = kConfigSub}};
+const Command kMan{{"man", "Print the manual page of a command (roff)", "COMMAND [COMMAND...]"},
+                   {.examples = {{"gantry man gbatch | man -l -", "Read the manual page of gbatch"},
+                                 {"gantry man gctl why | man -l -", "That of a sub-command"}},
+                    .run = run_man}};
+const Command kCompletion{
+    {"completion", "Print the bash completion script"},
+    {.examples = {{"source <(gantry completion)", "Completion in this shell"}},
+     .run = run_completion}};
 
-constexpr Example kSlurmOptionsExamples[] = {
-    {"gantry slurm options > slurm-options.md", "The page docs/slurm-options.md"}};
-const Command kSlurmOptions{.name = "options",
-                            .summary = "The reference page of their options (Markdown)",
-                            .examples = kSlurmOptionsExamples,
-                            .run = run_slurm_options};
-constexpr Example kSlurmCompletionExamples[] = {
-    {"source <(gantry slurm completion)", "Completion of sbatch and the others in this shell"}};
-const Command kSlurmCompletion{.name = "completion",
-                               .summary = "Print their bash completion script",
-                               .examples = kSlurmCompletionExamples,
-                               .run = run_slurm_completion};
+const Command kSlurmOptions{
+    {"options", "The reference page of their options (Markdown)"},
+    {.examples = {{"gantry slurm options > slurm-options.md", "The page docs/slurm-options.md"}},
+     .run = run_slurm_options}};
+const Command kSlurmCompletion{{"completion", "Print their bash completion script"},
+                               {.examples = {{"source <(gantry slurm completion)",
+                                              "Completion of sbatch and the others in this shell"}},
+                                .run = run_slurm_completion}};
 constexpr const Command* kSlurmSub[] = {&kSlurmOptions, &kSlurmCompletion};
-constexpr Example kSlurmNamesExamples[] = {
-    {"source <(gantry slurm completion)", "Completion of sbatch and the others in this shell"}};
-const Command kSlurmNames{.name = "slurm",
-                          .summary = "About the commands under Slurm's names",
-                          .examples = kSlurmNamesExamples,
-                          .run = nullptr,
-                          .sub = kSlurmSub};
+const Command kSlurmNames{{"slurm", "About the commands under Slurm's names"},
+                          {.examples = {{"source <(gantry slurm completion)",
+                                         "Completion of sbatch and the others in this shell"}},
+                           .sub = kSlurmSub}};
 
 constexpr const Command* kSub[] = {&gantry_up::kUp,
                                    &gantry_down::kDown,
@@ -341,24 +287,17 @@ constexpr const Command* kSub[] = {&gantry_up::kUp,
                                    &kSlurmNames,
                                    &kVersionCommand};
 
-constexpr Example kExamples[] = {
-    {"gantry up", "Start a cluster of four nodes on this machine"},
-    {"gantry help gbatch", "The help of a command"},
-    {"source <(gantry completion)", "Completion in this shell"},
-};
-
 }  // namespace
 
 extern const Command kGantry;
 const Command kGantry{
-    .name = "gantry",
-    .summary = "A batch scheduler for shared clusters",
-    .description =
-        "The program behind all commands: `gantry gbatch` is gbatch. By itself it starts "
-        "a cluster on this machine, checks configurations and makes keys.",
-    .examples = kExamples,
-    .run = nullptr,
-    .sub = kSub,
-};
+    {"gantry", "A batch scheduler for shared clusters"},
+    {.description =
+         "The program behind all commands: `gantry gbatch` is gbatch. By itself it starts "
+         "a cluster on this machine, checks configurations and makes keys.",
+     .examples = {{"gantry up", "Start a cluster of four nodes on this machine"},
+                  {"gantry help gbatch", "The help of a command"},
+                  {"source <(gantry completion)", "Completion in this shell"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gantry

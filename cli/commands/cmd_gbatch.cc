@@ -14,8 +14,6 @@
 #include "cli/submit/job_options.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
-#include "cli/submit/wait_job.h"
-#include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::gbatch {
@@ -28,23 +26,6 @@ constexpr auto kOwnOptions = in_order(Family::gantry,
 constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions, kRefusedStepOptions);
 
 constexpr std::string_view kPrefixes[] = {"SBATCH_", "GBATCH_"};
-
-constexpr Example kExamples[] = {
-    {"gbatch train.sh", "Submit a script; its #SBATCH lines are options"},
-    {"gbatch -n 4 --mem=8G -t 2:00:00 -o logs/%j.out train.sh --epochs 10",
-     "Four tasks, 8 GB on each node, two hours; what follows the script is for the script"},
-    {"gbatch -a 0-99%8 sweep.sh",
-     "A hundred tasks, eight at a time; SLURM_ARRAY_TASK_ID tells which"},
-    {"gbatch -d afterok:120 --wrap='python3 best.py'",
-     "A command that runs when job 120 has ended well"},
-    {"gbatch --wait --parsable job.sh", "Wait for the end; the exit status is the job's"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "the job is submitted (with --wait: it ended with 0)"},
-    {"1", "it was refused, or the controller cannot be reached"},
-    {"2", "the command line, a directive or a variable is wrong"},
-    {"N", "with --wait: the job's exit code, 128 + the signal that ended it, or 1 if it never ran"},
-};
 
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -85,9 +66,8 @@ const Given* find_given(const std::vector<Given>& given, std::string_view name) 
 Result<JobRequest> build_request(const Invocation& invocation, const Parsed& parsed,
                                  Source& source) {
   const Given* wrap = find_given(parsed.given, "wrap");
-  auto found =
-      find_script(wrap == nullptr ? std::nullopt : std::optional(wrap->value), parsed.operands);
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found,
+         find_script(wrap == nullptr ? std::nullopt : std::optional(wrap->value), parsed.operands));
   source = std::move(*found);
 
   std::vector<Given> given;
@@ -220,22 +200,35 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGbatch;
 const Command kGbatch{
-    .name = "gbatch",
-    .summary = "Submit a batch script",
-    .operands = "[SCRIPT [ARGUMENT...]]",
-    .description =
-        "Submits SCRIPT, or what comes from standard input, to be run in a container on the nodes "
-        "that it asks for, and prints the id of the job. The script begins with #! and is kept by "
-        "the controller: it may be changed or removed afterwards.\n\n"
-        "Options may stand in the script, in lines that begin with #SBATCH or #GANTRY, before the "
-        "first command. The command line wins over SBATCH_* and GBATCH_* variables, and these over "
-        "the script. Options of Slurm that Gantry does not have are refused by name.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .stop_at_operand = true,
-    .env_prefixes = kPrefixes,
-};
+    {"gbatch", "Submit a batch script", "[SCRIPT [ARGUMENT...]]"},
+    {.description =
+         "Submits SCRIPT, or what comes from standard input, to be run in a container on the nodes "
+         "that it asks for, and prints the id of the job. The script begins with #! and is kept by "
+         "the controller: it may be changed or removed afterwards.\n\n"
+         "Options may stand in the script, in lines that begin with #SBATCH or #GANTRY, before the "
+         "first command. The command line wins over SBATCH_* and GBATCH_* variables, and these "
+         "over "
+         "the script. Options of Slurm that Gantry does not have are refused by name.",
+     .options = kOptions,
+     .examples = {{"gbatch train.sh", "Submit a script; its #SBATCH lines are options"},
+                  {"gbatch -n 4 --mem=8G -t 2:00:00 -o logs/%j.out train.sh --epochs 10",
+                   "Four tasks, 8 GB on each node, two hours; what follows the script is for the "
+                   "script"},
+                  {"gbatch -a 0-99%8 sweep.sh",
+                   "A hundred tasks, eight at a time; SLURM_ARRAY_TASK_ID tells which"},
+                  {"gbatch -d afterok:120 --wrap='python3 best.py'",
+                   "A command that runs when job 120 has ended well"},
+                  {"gbatch --wait --parsable job.sh",
+                   "Wait for the end; the exit status is the job's"}},
+     .exits =
+         {{"0", "the job is submitted (with --wait: it ended with 0)"},
+          {"1", "it was refused, or the controller cannot be reached"},
+          {"2", "the command line, a directive or a variable is wrong"},
+          {"N",
+           "with --wait: the job's exit code, 128 + the signal that ended it, or 1 if it never "
+           "ran"}},
+     .run = run,
+     .stop_at_operand = true,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::gbatch

@@ -1,12 +1,11 @@
 // gcancel: ends jobs or sends them a signal.
 #include <fmt/core.h>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
@@ -32,12 +31,6 @@ Result<void> add_given(Request& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");
   return add_words<Request, Member>(r, text);
 }
-Result<void> set_signal(Request& r, std::string_view text) {
-  ASSIGN(signal, parse_signal(text));
-  r.cancel.signal = *signal;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("account", 'A', "NAME", "Jobs of this account",
           call<add_given<&proto::JobFilter::accounts>>),
@@ -55,7 +48,7 @@ constexpr Option kOptions[] = {
           call<add_given<&proto::JobFilter::reservations>>),
     takes("signal", 's', "SIGNAL",
           "Send this signal to the job's steps instead of ending the job: TERM, SIGUSR1, 15",
-          call<set_signal>),
+          parsed<parse_signal, AT(Request, cancel.signal)>),
     takes("state", 't', "STATE", "Jobs in this state: PENDING, RUNNING",
           call<add_given<&proto::JobFilter::states>>),
     takes("user", 'u', "USER", "Jobs of this user", call<add_given<&proto::JobFilter::users>>),
@@ -69,22 +62,9 @@ constexpr Option kOptions[] = {
     refuses("wckey", "there are no wckeys"),
 };
 
-constexpr Example kExamples[] = {
-    {"gcancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
-    {"gcancel --me -t PENDING", "All my jobs that have not started"},
-    {"gcancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "done; also when a job had ended already"},
-    {"1",
-     "a job, user or partition does not exist, a job belongs to someone else, an id is "
-     "malformed, or no answer"},
-    {"2", "the command line is wrong"}};
-
 Result<int> run(const Invocation& invocation) {
   Request r;
-  ASSIGN(operands, invocation.parse(&r, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &r, 0, kAnyOperands);
   proto::JobFilter& filter = r.cancel.filter;
   for (const std::string& operand : **operands) TRY(add_job_refs(filter.jobs, operand));
   TRY(check_states(filter.states));
@@ -118,21 +98,24 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGcancel;
 const Command kGcancel{
-    .name = "gcancel",
-    .summary = "Cancel jobs, or send them a signal",
-    .operands = "[JOB...]",
-    .description =
-        "Ends the jobs that are named or that meet all the conditions given: SIGTERM and SIGCONT "
-        "to "
-        "every process, and SIGKILL when the time that the cluster allows (kill_wait) is over. A "
-        "job "
-        "that waits is taken from the queue.\n\n"
-        "With --signal nothing is ended: the signal is sent, to the steps, or with --batch to the "
-        "batch shell, or with --full to both.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-};
+    {"gcancel", "Cancel jobs, or send them a signal", "[JOB...]"},
+    {.description =
+         "Ends the jobs that are named or that meet all the conditions given: SIGTERM and SIGCONT "
+         "to "
+         "every process, and SIGKILL when the time that the cluster allows (kill_wait) is over. A "
+         "job "
+         "that waits is taken from the queue.\n\n"
+         "With --signal nothing is ended: the signal is sent, to the steps, or with --batch to the "
+         "batch shell, or with --full to both.",
+     .options = kOptions,
+     .examples = {{"gcancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
+                  {"gcancel --me -t PENDING", "All my jobs that have not started"},
+                  {"gcancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"}},
+     .exits = {{"0", "done; also when a job had ended already"},
+               {"1",
+                "a job, user or partition does not exist, a job belongs to someone else, an id is "
+                "malformed, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gcancel

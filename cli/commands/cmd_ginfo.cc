@@ -2,14 +2,12 @@
 #include <fmt/core.h>
 
 #include "cli/columns/gpu_columns.h"
-#include "cli/columns/gpu_layout.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/known_names.h"
-#include "cli/columns/node_columns.h"
-#include "cli/columns/node_members.h"
+#include "cli/columns/node_values.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/text/hostlist.h"
 
 namespace gantry::cli::ginfo {
@@ -77,16 +75,6 @@ constexpr Option kOptions[] = {
 };
 
 constexpr std::string_view kPrefixes[] = {"SINFO_", "GINFO_"};
-
-constexpr Example kExamples[] = {
-    {"ginfo", "Partitions, and how many of their nodes are in which state"},
-    {"ginfo -N -o '%N %t %C %m %x'", "Each node with its cores, memory and container runtime"},
-    {"ginfo -R", "Why nodes are out of service"},
-    {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
-    {"watch ginfo --layout", "How GPUs are cut, as it follows the queue"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
 
 // Compares a node's state with the ones given with -t, long or short, in any case.
 bool wanted(const Query& q, const proto::NodeRow& node) {
@@ -191,16 +179,10 @@ Result<int> print_gpus(Session& session, const Query& q) {
   TRY(check_partitions(session, q));
   ASSIGN(nodes, session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true}));
   std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
-  if (q.json) {
-    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (q.json) return print_pretty(*nodes);
   if (q.layout) return print_layout(nodes->nodes), 0;
   if (q.drift) return print_drift(q, nodes->nodes), 0;
-  TableStyle style;
-  style.header = !q.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !q.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const GpuRow& row : gpu_rows(nodes->nodes)) add_row(table, columns, row);
   tell_why_none(nodes->nodes);
   return 0;
@@ -208,8 +190,7 @@ Result<int> print_gpus(Session& session, const Query& q) {
 
 Result<int> run(const Invocation& invocation) {
   Query q;
-  ASSIGN(operands, invocation.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &q, 0, 0);
   TRY(check_node_states(q.states));
   if (q.layout && q.drift)
     return fail(ErrorCode::usage, "--layout and --drift are two tables: give one of them");
@@ -226,9 +207,8 @@ Result<int> run(const Invocation& invocation) {
   TRY(check_partitions(*session, q));
 
   ASSIGN(partitions, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
-  auto nodes =
-      session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, q.json});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes,
+         session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, q.json}));
   std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
     return !q.partitions.empty() &&
            std::find(q.partitions.begin(), q.partitions.end(), p.name) == q.partitions.end();
@@ -242,10 +222,7 @@ Result<int> run(const Invocation& invocation) {
     fmt::print("{},{}\n", first, std::string_view(second).substr(1));
     return 0;
   }
-  TableStyle style;
-  style.header = !q.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !q.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const NodeGroup& g : group(q, *layout, nodes->nodes, partitions->partitions))
     add_row(table, node_columns(), g);
   return 0;
@@ -255,24 +232,29 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGinfo;
 const Command kGinfo{
-    .name = "ginfo",
-    .summary = "Show partitions and nodes",
-    .description =
-        "Lists the partitions with their nodes, grouped by state. A `*` behind a partition marks "
-        "the "
-        "default one; behind a state it means that the node does not respond.\n\n"
-        "Fields of -o: %P and %R partition, %a up or down, %l and %L longest and usual time limit, "
-        "%s size of jobs, %p priority, %D number of nodes, %F nodes as allocated/idle/other/total, "
-        "%N node list, %n node, %o address, %t and %T state, %C cores as "
-        "allocated/idle/other/total, %c cores, %m memory and %e free memory and %d scratch in MB, "
-        "%O load, %f features, %G GPUs, %X sockets, %Y cores per socket, %Z threads per core, %z "
-        "the "
-        "three, %E reason, %u who set it, %H since when, %v version, %x container runtime.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .env_prefixes = kPrefixes,
-};
+    {"ginfo", "Show partitions and nodes"},
+    {.description =
+         "Lists the partitions with their nodes, grouped by state. A `*` behind a partition marks "
+         "the "
+         "default one; behind a state it means that the node does not respond.\n\n"
+         "Fields of -o: %P and %R partition, %a up or down, %l and %L longest and usual time "
+         "limit, "
+         "%s size of jobs, %p priority, %D number of nodes, %F nodes as "
+         "allocated/idle/other/total, "
+         "%N node list, %n node, %o address, %t and %T state, %C cores as "
+         "allocated/idle/other/total, %c cores, %m memory and %e free memory and %d scratch in MB, "
+         "%O load, %f features, %G GPUs, %X sockets, %Y cores per socket, %Z threads per core, %z "
+         "the "
+         "three, %E reason, %u who set it, %H since when, %v version, %x container runtime.",
+     .options = kOptions,
+     .examples = {{"ginfo", "Partitions, and how many of their nodes are in which state"},
+                  {"ginfo -N -o '%N %t %C %m %x'",
+                   "Each node with its cores, memory and container runtime"},
+                  {"ginfo -R", "Why nodes are out of service"},
+                  {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
+                  {"watch ginfo --layout", "How GPUs are cut, as it follows the queue"}},
+     .exits = {{"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}},
+     .run = run,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::ginfo

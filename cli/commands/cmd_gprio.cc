@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/known_names.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/job/public_state.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
@@ -30,21 +29,6 @@ struct Query {
 Result<void> add_jobs(Query& q, std::string_view text) {
   return add_job_refs(q.tuples.filter.jobs, text);
 }
-Result<void> set_most(Query& q, std::string_view text) {
-  ASSIGN(number, parse_integer("the number of jobs", text, 1, 1'000'000'000));
-  q.most = static_cast<std::uint32_t>(*number);
-  return {};
-}
-
-Result<void> set_long(Query& q, std::string_view) {
-  q.format = kPriorityLongFormat;
-  return {};
-}
-Result<void> set_terms(Query& q, std::string_view) {
-  q.format = kPriorityTermsFormat;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("account", 'A', "NAME,...", "Jobs of these accounts (projects)",
           call<add_words<Query, &proto::JobFilter::accounts>>),
@@ -53,8 +37,9 @@ constexpr Option kOptions[] = {
     takes("jobs", 'j', "JOB,...", "These jobs", call<add_jobs>),
     flag("json", "As JSON, a page on each line", put<&Query::json>),
     flag("long", 'l', "All fields that are compared, which are wider than 80 columns",
-         call<set_long>),
-    takes("most", 'n', "N", "Only the first N", call<set_most>),
+         does<[](Query& q) { q.format = kPriorityLongFormat; }>),
+    takes("most", 'n', "N", "Only the first N",
+          number<"the number of jobs", 1, 1'000'000'000, &Query::most>),
     flag("noheader", 'h', "No header", put<&Query::no_header>),
     takes("partition", 'p', "PARTITION,...", "Jobs of these tenants and partitions",
           call<add_words<Query, &proto::JobFilter::partitions>>),
@@ -62,16 +47,8 @@ constexpr Option kOptions[] = {
           call<add_words<Query, &proto::JobFilter::users>>),
     flag("weights", 'w',
          "The terms of the weighted priority, where gantry.yaml sets weights for it",
-         call<set_terms>),
+         does<[](Query& q) { q.format = kPriorityTermsFormat; }>),
 };
-
-constexpr Example kExamples[] = {
-    {"gprio -n 20", "Who is next"},
-    {"gprio -l -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
-};
-constexpr ExitDoc kExits[] = {{"0", "fine"},
-                              {"1", "a job, a user or a partition does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
 
 // For jobs that the reply has no row of: says when they ended, that they do not wait, or that there
 // are none. Returns false if one is not in the queue.
@@ -95,17 +72,12 @@ Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q
 
 Result<int> run(const Invocation& in) {
   Query q;
-  ASSIGN(operands, in.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &q, 0, 0);
   const auto columns = priority_columns();
-  const auto layout =
-      parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format), infos(columns),
-                   q.format.empty() || q.format == kPriorityLongFormat);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format),
+                              infos(columns), q.format.empty() || q.format == kPriorityLongFormat));
   ASSIGN(session, Session::open(in.program()));
-  TableStyle style;
-  style.header = !q.no_header && !q.json;
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !q.no_header && !q.json}, stdout);
   ASSIGN(reply, session->call<proto::PriorityTuplesReply>(q.tuples));
   if (q.most != 0 && reply->rows.size() > q.most) {
     reply->rows.resize(q.most);
@@ -130,26 +102,29 @@ Result<int> run(const Invocation& in) {
 
 extern const Command kGprio;
 const Command kGprio{
-    .name = "gprio",
-    .summary = "Show why waiting jobs go in the order they do",
-    .description =
-        "Jobs are compared field by field, from the left, until one differs: the priority of the "
-        "partition; the RANK (the value of the priority class, raised by waiting); whether the "
-        "job would borrow; the SHARE values from the top of the cohorts down to the tenant (low "
-        "first); the fair-share levels of project and user inside the tenant (high first); the "
-        "job's own priority; since when it waits. Without -l the class, what would be borrowed, "
-        "the "
-        "project's level and the time are left out.\n\n"
-        "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
-        "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
-        "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t since.\n\n"
-        "With priority weights in gantry.yaml the own priority is their sum, as in Slurm, and "
-        "takes "
-        "the place of the fair-share levels; classes that do not preempt then have one rank.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-};
+    {"gprio", "Show why waiting jobs go in the order they do"},
+    {.description =
+         "Jobs are compared field by field, from the left, until one differs: the priority of the "
+         "partition; the RANK (the value of the priority class, raised by waiting); whether the "
+         "job would borrow; the SHARE values from the top of the cohorts down to the tenant (low "
+         "first); the fair-share levels of project and user inside the tenant (high first); the "
+         "job's own priority; since when it waits. Without -l the class, what would be borrowed, "
+         "the "
+         "project's level and the time are left out.\n\n"
+         "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
+         "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
+         "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t "
+         "since.\n\n"
+         "With priority weights in gantry.yaml the own priority is their sum, as in Slurm, and "
+         "takes "
+         "the place of the fair-share levels; classes that do not preempt then have one rank.",
+     .options = kOptions,
+     .examples = {{"gprio -n 20", "Who is next"},
+                  {"gprio -l -j 12,13",
+                   "Why 12 goes before 13: the first field in which they differ"}},
+     .exits = {{"0", "fine"},
+               {"1", "a job, a user or a partition does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gprio

@@ -10,9 +10,8 @@
 #include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
@@ -42,24 +41,6 @@ Result<void> set_format(Query& q, std::string_view text) {
   q.own_format = true;
   return {};
 }
-Result<void> set_long(Query& q, std::string_view) {
-  q.format = kQueueLongFormat;
-  return {};
-}
-Result<void> set_start(Query& q, std::string_view) {
-  q.start = true;
-  q.format = kQueueStartFormat;
-  return {};
-}
-Result<void> set_cost(Query& q, std::string_view) {
-  q.format = kQueueCostFormat;
-  return {};
-}
-Result<void> set_why(Query& q, std::string_view) {
-  q.start = true;
-  q.format = kQueueWhyFormat;
-  return {};
-}
 Result<void> set_watch(Query& q, std::string_view text) {
   if (text.empty()) text = "2";
   ASSIGN(n, parse_integer("seconds", text, 1, 3600));
@@ -78,9 +59,11 @@ constexpr Option kOptions[] = {
         .from_env("FORMAT"),
     takes("job", 'j', "JOB,...", "These jobs: 12, 12_3, 12_[1-4]", call<add_jobs>),
     takes("jobs", "JOB,...", "The same", call<add_jobs>),
-    flag("cost", "What jobs have cost so far and cost per hour", call<set_cost>),
+    flag("cost", "What jobs have cost so far and cost per hour",
+         does<[](Query& q) { q.format = kQueueCostFormat; }>),
     flag("json", "All fields as JSON", put<&Query::json>),
-    flag("long", 'l', "Show time limits as well", call<set_long>),
+    flag("long", 'l', "Show time limits as well",
+         does<[](Query& q) { q.format = kQueueLongFormat; }>),
     flag("me", "My jobs", put<&Query::me>),
     takes("name", 'n', "NAME,...", "Jobs of these names",
           call<add_words<Query, &proto::JobFilter::names>>),
@@ -93,7 +76,10 @@ constexpr Option kOptions[] = {
           call<add_words<Query, &proto::JobFilter::reservations>>)
         .from_env("RESERVATION"),
     flag("start", "Pending jobs with the time at which they are expected to start",
-         call<set_start>),
+         does<[](Query& q) {
+           q.start = true;
+           q.format = kQueueStartFormat;
+         }>),
     takes("states", 't', "STATE,...", "Jobs in these states, or all (default: all but ended ones)",
           call<add_words<Query, &proto::JobFilter::states>>)
         .from_env("STATES"),
@@ -101,7 +87,10 @@ constexpr Option kOptions[] = {
           call<add_words<Query, &proto::JobFilter::users>>)
         .from_env("USERS"),
     flag("why", "Pending jobs with the cause of their wait in words, and when they may start",
-         call<set_why>),
+         does<[](Query& q) {
+           q.start = true;
+           q.format = kQueueWhyFormat;
+         }>),
     may_take("watch", "SECONDS",
              "Keep showing the queue; when the output is no terminal, a line for each change until "
              "no job is left",
@@ -117,19 +106,6 @@ constexpr Option kOptions[] = {
 };
 
 constexpr std::string_view kPrefixes[] = {"SQUEUE_", "GQUEUE_"};
-
-constexpr Example kExamples[] = {
-    {"gqueue --me", "My jobs that wait or run"},
-    {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
-    {"gqueue -p batch -t PD --start", "When pending jobs of a partition are expected to start"},
-    {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
-    {"gqueue --cost -t R", "What running jobs cost"},
-    {"gqueue --watch", "The queue, live"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "fine, also when no job is listed"},
-    {"1", "the one job asked for, a user or a partition does not exist, or no answer"},
-    {"2", "the command line is wrong"}};
 
 proto::ListJobs request_of(const Query& q) {
   proto::ListJobs list = q.list;
@@ -190,10 +166,7 @@ Result<void> check_known(const Query& q, const proto::ListJobsReply& page) {
 
 Result<void> print_table(const Query& q, Session& session, const Layout& layout, std::FILE* out,
                          std::size_t most_rows) {
-  TableStyle style;
-  style.header = !q.no_header;
-  style.colour = wants_colour(out);
-  TableWriter table(layout, style, out);
+  TableWriter table(layout, {.header = !q.no_header, .colour = wants_colour(out)}, out);
   Result<void> refused;
   NamesSeen seen;
   std::size_t left_out = 0;
@@ -231,7 +204,7 @@ Result<void> print_json(const Query& q, Session& session) {
   });
   if (!done) return done;
   if (!refused) return refused;
-  if (auto known = check_names(session, q.list.filter, seen); !known) return known;
+  TRY(check_names(session, q.list.filter, seen));
   fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
   return {};
 }
@@ -247,8 +220,7 @@ Result<void> watch_live(const Query& q, Session& session, const Layout& layout) 
     fmt::print("\033[H\033[2J{}  {}, every {} s\n\n", format_time(system_now()),
                session.config().cluster, q.watch->seconds());
     const int rows = std::max(5, terminal_height(stdout) - 5);
-    if (auto done = print_table(q, session, layout, stdout, static_cast<std::size_t>(rows)); !done)
-      return done;
+    TRY(print_table(q, session, layout, stdout, static_cast<std::size_t>(rows)));
     std::fflush(stdout);
     pause(*q.watch);
   }
@@ -268,7 +240,7 @@ Result<void> watch_lines(const Query& q, Session& session) {
       }
     });
     if (!done) return done;
-    if (auto known = check_names(session, q.list.filter, seen); !known) return known;
+    TRY(check_names(session, q.list.filter, seen));
     const std::string time = format_time(system_now());
     for (const auto& [id, text] : now)
       if (const auto old = before.find(id); old == before.end() || old->second != text)
@@ -284,8 +256,7 @@ Result<void> watch_lines(const Query& q, Session& session) {
 
 Result<int> run(const Invocation& invocation) {
   Query q;
-  ASSIGN(operands, invocation.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, invocation, &q, 0, 0);
   q.program = invocation.program();
   TRY(check_states(q.list.filter.states));
   if (q.json && q.watch) return fail(ErrorCode::usage, "--json and --watch exclude each other");
@@ -309,24 +280,31 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGqueue;
 const Command kGqueue{
-    .name = "gqueue",
-    .summary = "Show the job queue",
-    .description =
-        "Lists jobs that wait, start, run or end, by id. Jobs that have ended stay listed for a "
-        "while with -t all; afterwards gacct knows them.\n\n"
-        "Fields of -o: %i id, %A own number, %F array, %K array task, %j name, %t and %T state, %M "
-        "time used, %L time left, %l time limit, %D nodes, %C cores, %m memory, %R nodes or "
-        "reason, "
-        "%r reason, %w the same in words, %v reservation, %b GPUs, %N nodes, %B first node, %P "
-        "partition, %u user, %U uid, %a account, %S start, "
-        "%V "
-        "submit, %e end, %Q and %p priority. %10x is left-aligned and cut to 10, %.10x "
-        "right-aligned.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .env_prefixes = kPrefixes,
-};
+    {"gqueue", "Show the job queue"},
+    {.description =
+         "Lists jobs that wait, start, run or end, by id. Jobs that have ended stay listed for a "
+         "while with -t all; afterwards gacct knows them.\n\n"
+         "Fields of -o: %i id, %A own number, %F array, %K array task, %j name, %t and %T state, "
+         "%M "
+         "time used, %L time left, %l time limit, %D nodes, %C cores, %m memory, %R nodes or "
+         "reason, "
+         "%r reason, %w the same in words, %v reservation, %b GPUs, %N nodes, %B first node, %P "
+         "partition, %u user, %U uid, %a account, %S start, "
+         "%V "
+         "submit, %e end, %Q and %p priority. %10x is left-aligned and cut to 10, %.10x "
+         "right-aligned.",
+     .options = kOptions,
+     .examples = {{"gqueue --me", "My jobs that wait or run"},
+                  {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
+                  {"gqueue -p batch -t PD --start",
+                   "When pending jobs of a partition are expected to start"},
+                  {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
+                  {"gqueue --cost -t R", "What running jobs cost"},
+                  {"gqueue --watch", "The queue, live"}},
+     .exits = {{"0", "fine, also when no job is listed"},
+               {"1", "the one job asked for, a user or a partition does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::gqueue

@@ -12,7 +12,6 @@
 #include "cli/files.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
 #include "common/metrics/ledger_metrics.h"
 #include "common/text/text.h"
 
@@ -209,9 +208,7 @@ class Sheet {
   }
 
   void print(const std::vector<Line>& lines, const Line* total, bool header) {
-    TableStyle style;
-    style.header = header;
-    TableWriter table(std::move(layout_), style, stdout);
+    TableWriter table(std::move(layout_), {.header = header}, stdout);
     for (const Line& line : lines) put(table, line, Colour::none);
     if (total != nullptr) put(table, *total, Colour::none);
   }
@@ -302,7 +299,7 @@ Result<void> check_known(Session& session, const ReportQuery& query,
     users.insert(row.user);
   }
   if (reply.rows.empty() || !tenants.contains(""))
-    if (auto known = check_tenants(session, query.tenants, tenants); !known) return known;
+    TRY(check_tenants(session, query.tenants, tenants));
   if (reply.rows.empty() || !users.contains("")) return check_users(query.users, users);
   return {};
 }
@@ -375,8 +372,7 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
 
 Result<int> run_report(const Invocation& in) {
   ReportQuery query;
-  ASSIGN(operands, in.parse(&query, 0, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &query, 0, 2);
   if (query.csv + query.focus + query.json + query.metrics + !query.invoice.empty() > 1)
     return fail(ErrorCode::usage, "use one of --csv, --focus, --invoice, --json and --metrics");
   if (query.exact && query.invoice.empty())
@@ -411,48 +407,41 @@ Result<int> run_report(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kReportExamples[] = {
-    {"greport", "This month, by tenant, up to now"},
-    {"greport last-month --csv > bill.csv", "Last month, for finance"},
-    {"greport 2026-W44 2026-W47 -t fraud -b period,project,user",
-     "Four weeks of a tenant, by project and user"},
-    {"greport -b item", "What it was spent on"},
-    {"greport last-month -b label:cost-center", "By the tenants' label, for finance"},
-    {"greport -b job-label:team,user", "By a label of the jobs, of controller.report_labels"},
-    {"greport last-month --focus > focus.csv", "For a tool that reads clouds' bills"},
-    {"greport last-month -t fraud --invoice fraud.pdf", "The bill, to be filed"},
-    {"greport --metrics > /var/lib/prometheus/node-exporter/gantry.prom",
-     "For Prometheus, from a timer"},
-};
-constexpr ExitDoc kReportExits[] = {
-    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kGreport;
 const Command kGreport{
-    .name = "greport",
-    .summary = "What tenants held and what it cost, by month or week",
-    .operands = "[PERIOD [PERIOD]]",
-    .description =
-        "From the first PERIOD to the second: months as 2026-11, ISO weeks as 2026-W47, or "
-        "this-month, last-month, this-week, last-week; this month unless given, and last month for "
-        "--invoice. Months and weeks "
-        "end at midnight in the tenant's time zone. Jobs that run are counted up to now.\n\n"
-        "What counts is what was held, from the start of a job until its nodes let go: hours of "
-        "GPUs by model (a slice counts as its part of one), of cores, and of GiB of memory. WAIT "
-        "is how long a job waited in the queue, on average. WASTE is the part of COST that "
-        "attempts paid for GPUs, cores and memory that they did not use, known when they end. "
-        "CREDIT "
-        "is what is given back of COST for preempted work and faults; NET is what is left. COST "
-        "has what was metered and the OVERHEAD that all tenants share in it. docs/money.md "
-        "explains it.\n\n"
-        "One sees what is one's own, all of tenants in which one has a role, and as an operator "
-        "or administrator everything.",
-    .options = kReportOptions,
-    .examples = kReportExamples,
-    .exits = kReportExits,
-    .run = run_report,
-};
+    {"greport", "What tenants held and what it cost, by month or week", "[PERIOD [PERIOD]]"},
+    {.description =
+         "From the first PERIOD to the second: months as 2026-11, ISO weeks as 2026-W47, or "
+         "this-month, last-month, this-week, last-week; this month unless given, and last month "
+         "for "
+         "--invoice. Months and weeks "
+         "end at midnight in the tenant's time zone. Jobs that run are counted up to now.\n\n"
+         "What counts is what was held, from the start of a job until its nodes let go: hours of "
+         "GPUs by model (a slice counts as its part of one), of cores, and of GiB of memory. WAIT "
+         "is how long a job waited in the queue, on average. WASTE is the part of COST that "
+         "attempts paid for GPUs, cores and memory that they did not use, known when they end. "
+         "CREDIT "
+         "is what is given back of COST for preempted work and faults; NET is what is left. COST "
+         "has what was metered and the OVERHEAD that all tenants share in it. docs/money.md "
+         "explains it.\n\n"
+         "One sees what is one's own, all of tenants in which one has a role, and as an operator "
+         "or administrator everything.",
+     .options = kReportOptions,
+     .examples = {{"greport", "This month, by tenant, up to now"},
+                  {"greport last-month --csv > bill.csv", "Last month, for finance"},
+                  {"greport 2026-W44 2026-W47 -t fraud -b period,project,user",
+                   "Four weeks of a tenant, by project and user"},
+                  {"greport -b item", "What it was spent on"},
+                  {"greport last-month -b label:cost-center", "By the tenants' label, for finance"},
+                  {"greport -b job-label:team,user",
+                   "By a label of the jobs, of controller.report_labels"},
+                  {"greport last-month --focus > focus.csv", "For a tool that reads clouds' bills"},
+                  {"greport last-month -t fraud --invoice fraud.pdf", "The bill, to be filed"},
+                  {"greport --metrics > /var/lib/prometheus/node-exporter/gantry.prom",
+                   "For Prometheus, from a timer"}},
+     .exits = {{"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}},
+     .run = run_report}};
 
 }  // namespace gantry::cli::greport

@@ -68,20 +68,6 @@ constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
 
-constexpr Example kExamples[] = {
-    {"grun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
-    {"grun -N 2 --ntasks-per-node=1 -c 4 python3 train.py",
-     "One task with four cores on each of two nodes"},
-    {"grun -n 1 -c 2 --mem=2G -t 10:00 ./test",
-     "Outside of a job: ask for an allocation, run, give it back"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "every task ended with 0"},
-    {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
-    {"1", "the step could not be started"},
-    {"2", "the command line is wrong"},
-};
-
 // Options that mean something for a step. All other options only ask for an allocation.
 constexpr std::string_view kStepWords[] = {"chdir",    "cpus-per-task",  "export",
                                            "job-name", "nodelist",       "nodes",
@@ -140,24 +126,30 @@ Result<int> run(const Invocation& invocation) {
 
 extern const Command kGrun;
 const Command kGrun{
-    .name = "grun",
-    .summary = "Run tasks over the nodes of a job",
-    .operands = "COMMAND [ARGUMENT...]",
-    .description =
-        "Inside a job (or with --jobid) grun starts COMMAND as a step: as many tasks as asked for, "
-        "in block order over the job's nodes, with the job's limits and inside its container. "
-        "Outside of a job it asks for an allocation first and gives it back at the end.\n\n"
-        "Steps that run side by side take different cores of the job while it has enough; beyond "
-        "that they share cores, but for a step with --exact, which waits for cores of its own.\n\n"
-        "Output of all tasks appears here as it comes; standard input goes to task 0; signals go "
-        "to "
-        "all tasks. Ctrl-C twice within a second ends the step.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-    .stop_at_operand = true,
-    .env_prefixes = kPrefixes,
-};
+    {"grun", "Run tasks over the nodes of a job", "COMMAND [ARGUMENT...]"},
+    {.description =
+         "Inside a job (or with --jobid) grun starts COMMAND as a step: as many tasks as asked "
+         "for, "
+         "in block order over the job's nodes, with the job's limits and inside its container. "
+         "Outside of a job it asks for an allocation first and gives it back at the end.\n\n"
+         "Steps that run side by side take different cores of the job while it has enough; beyond "
+         "that they share cores, but for a step with --exact, which waits for cores of its own.\n\n"
+         "Output of all tasks appears here as it comes; standard input goes to task 0; signals go "
+         "to "
+         "all tasks. Ctrl-C twice within a second ends the step.",
+     .options = kOptions,
+     .examples = {{"grun -n 8 -l hostname",
+                   "In a job: eight tasks over its nodes, lines with the task's number"},
+                  {"grun -N 2 --ntasks-per-node=1 -c 4 python3 train.py",
+                   "One task with four cores on each of two nodes"},
+                  {"grun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+                   "Outside of a job: ask for an allocation, run, give it back"}},
+     .exits = {{"0", "every task ended with 0"},
+               {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
+               {"1", "the step could not be started"},
+               {"2", "the command line is wrong"}},
+     .run = run,
+     .stop_at_operand = true,
+     .env_prefixes = kPrefixes}};
 
 }  // namespace gantry::cli::grun

@@ -5,7 +5,7 @@
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "config/values.h"
 
 namespace gantry::cli::gshare {
@@ -28,18 +28,9 @@ constexpr Option kOptions[] = {
     flag("tenants", 't', "Tenants only, without projects and users", put<&Query::tenants_only>),
 };
 
-constexpr Example kExamples[] = {
-    {"gshare", "The whole tree that one may see"},
-    {"gshare -p fraud", "One tenant, its projects and their users"},
-};
-constexpr ExitDoc kExits[] = {{"0", "fine"},
-                              {"1", "a tenant does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
-
 Result<int> run(const Invocation& in) {
   Query q;
-  ASSIGN(operands, in.parse(&q, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &q, 0, 0);
   const auto columns = share_columns();
   ASSIGN(layout, parse_format(q.format.empty() ? kShareFormat : std::string_view(q.format),
                               infos(columns), q.format.empty()));
@@ -48,10 +39,7 @@ Result<int> run(const Invocation& in) {
   std::set<std::string> seen;
   for (const proto::ShareRow& row : reply->rows) seen.insert(row.tenant);
   TRY(check_tenants(*session, q.tenants, seen));
-  if (q.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (q.json) return print_pretty(*reply);
   TableStyle style;
   style.header = !q.no_header;
   style.colour = wants_colour(stdout);
@@ -68,20 +56,22 @@ Result<int> run(const Invocation& in) {
 
 extern const Command kGshare;
 const Command kGshare{
-    .name = "gshare",
-    .summary = "Show the fair-share tree: shares, usage, and who is served first",
-    .description =
-        "Tenants, their projects and users, each with its part of the shares and of the usage "
-        "among its siblings. LEVEL is share over usage: above 1 it has had less than its share; "
-        "the highest is served first. BORROWS is how much of what can be lent a tenant holds "
-        "beyond its own, over its weight: the lowest is served first. PLACE is the order that "
-        "follows.\n\n"
-        "Fields of -o: %n name, %s shares, %S part of the shares, %u usage, %U part of the usage, "
-        "%R charge per second of what runs, %f level, %b borrows, %k place, %q queued, %r running.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run,
-};
+    {"gshare", "Show the fair-share tree: shares, usage, and who is served first"},
+    {.description =
+         "Tenants, their projects and users, each with its part of the shares and of the usage "
+         "among its siblings. LEVEL is share over usage: above 1 it has had less than its share; "
+         "the highest is served first. BORROWS is how much of what can be lent a tenant holds "
+         "beyond its own, over its weight: the lowest is served first. PLACE is the order that "
+         "follows.\n\n"
+         "Fields of -o: %n name, %s shares, %S part of the shares, %u usage, %U part of the usage, "
+         "%R charge per second of what runs, %f level, %b borrows, %k place, %q queued, %r "
+         "running.",
+     .options = kOptions,
+     .examples = {{"gshare", "The whole tree that one may see"},
+                  {"gshare -p fraud", "One tenant, its projects and their users"}},
+     .exits = {{"0", "fine"},
+               {"1", "a tenant does not exist, or no answer"},
+               {"2", "the command line is wrong"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gshare

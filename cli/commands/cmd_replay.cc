@@ -22,27 +22,22 @@ Result<int> run_replay(const Invocation& in) {
   return fail(ErrorCode::io_error, *program + ": " + std::strerror(errno));
 }
 
-constexpr Example kExamples[] = {
-    {"gantry replay --trace log.swf --cluster gantry.yaml --policy tenants/",
-     "What would these tenants have had of that log?"},
-    {"gacct -a -S 2026-01-01 --json | gantry replay --history --cluster gantry.yaml --policy old/ "
-     "--policy2 new/ --svg change.svg",
-     "Two policies side by side on this cluster's own history"}};
-constexpr ExitDoc kExits[] = {
-    {"0", "done"}, {"1", "the input is wrong"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kReplay;
 const Command kReplay{
-    .name = "replay",
-    .summary = "Run a trace, or recorded history, through the scheduler in virtual time",
-    .operands = "--trace FILE --cluster FILE [--policy POLICY [--policy2 POLICY]]",
-    .description =
-        "Reports utilisation, waits, slowdown, fairness, quota and what preemption cost, in all "
-        "and by tenant, as a table, JSON or SVG. `gantry replay --help` lists all options.",
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run_replay};
+    {"replay", "Run a trace, or recorded history, through the scheduler in virtual time",
+     "--trace FILE --cluster FILE [--policy POLICY [--policy2 POLICY]]"},
+    {.description =
+         "Reports utilisation, waits, slowdown, fairness, quota and what preemption cost, in all "
+         "and by tenant, as a table, JSON or SVG. `gantry replay --help` lists all options.",
+     .examples = {{"gantry replay --trace log.swf --cluster gantry.yaml --policy tenants/",
+                   "What would these tenants have had of that log?"},
+                  {"gacct -a -S 2026-01-01 --json | gantry replay --history --cluster gantry.yaml "
+                   "--policy old/ "
+                   "--policy2 new/ --svg change.svg",
+                   "Two policies side by side on this cluster's own history"}},
+     .exits = {{"0", "done"}, {"1", "the input is wrong"}, {"2", "the command line is wrong"}},
+     .run = run_replay}};
 
 }  // namespace gantry::cli::gantry_replay

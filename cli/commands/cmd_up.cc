@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/commands/progress.h"
 #include "cli/session.h"
-#include "cli/slurm/reference.h"
-#include "cli/terminal.h"
+#include "cli/slurm/help.h"
+#include "cli/table.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
@@ -81,32 +81,6 @@ Result<void> set_runtimes(Up& up, std::string_view text) {
   up.sized = true;
   return {};
 }
-Result<void> set_oversubscribe(Up& up, std::string_view) {
-  up.request.oversubscribe = true;
-  up.sized = true;
-  return {};
-}
-Result<void> set_restarts(Up& up, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of crashes", text, 0, 1'000'000));
-  up.restarts = static_cast<unsigned>(*n);
-  return {};
-}
-Result<void> set_no_job_networks(Up& up, std::string_view) {
-  up.request.job_networks = false;
-  up.sized = true;
-  return {};
-}
-Result<void> set_no_gate(Up& up, std::string_view) {
-  up.request.gate = false;
-  up.sized = true;
-  return {};
-}
-Result<void> set_root_jobs(Up& up, std::string_view) {
-  up.request.root_jobs = true;
-  up.sized = true;
-  return {};
-}
-
 constexpr Option kUpOptions[] = {
     takes("cpus", "N", "Cores of each node (default: an equal share)", call<set_cpus>),
     takes("memory", "SIZE", "Memory of each node: 2G (default: an equal share of four fifths)",
@@ -115,19 +89,30 @@ constexpr Option kUpOptions[] = {
     flag("no-gate",
          "Without a gate. Otherwise one takes requests to services on loopback, where HAProxy is "
          "installed",
-         call<set_no_gate>),
+         does<[](Up& up) {
+           up.request.gate = false;
+           up.sized = true;
+         }>),
     flag("no-job-networks",
          "Give jobs loopback alone. Otherwise a job of a cluster of root has a network of its own, "
          "over which its nodes reach each other; several nodes need Linux 6.3 for it",
-         call<set_no_job_networks>),
+         does<[](Up& up) {
+           up.request.job_networks = false;
+           up.sized = true;
+         }>),
     takes("nodes", "N", "Number of nodes (default: one per core, at most four)", call<set_nodes>),
-    flag("oversubscribe", "Let nodes share cores and memory of the machine",
-         call<set_oversubscribe>),
+    flag("oversubscribe", "Let nodes share cores and memory of the machine", does<[](Up& up) {
+           up.request.oversubscribe = true;
+           up.sized = true;
+         }>),
     takes("restarts", "N",
           "Crashes within a minute after which a daemon is left stopped (default 5); until then it "
           "is started again. 0: never again",
-          call<set_restarts>),
-    flag("root-jobs", "Let root run jobs too, for development", call<set_root_jobs>),
+          number<"the number of crashes", 0, 1'000'000, &Up::restarts>),
+    flag("root-jobs", "Let root run jobs too, for development", does<[](Up& up) {
+           up.request.root_jobs = true;
+           up.sized = true;
+         }>),
     takes("runtime", "NAME,...",
           "Container runtimes to try in order (default crun,runc); process runs jobs without a "
           "container, for development only",
@@ -246,8 +231,7 @@ void print_next(const LocalCluster& cluster, const Config& config,
 
 Result<int> run_up(const Invocation& in) {
   Up up;
-  ASSIGN(operands, in.parse(&up, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &up, 0, 0);
   ASSIGN(cluster, LocalCluster::at(up.directory));
   if (cluster->exists() && up.sized)
     return fail(
@@ -283,28 +267,24 @@ Result<int> run_up(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kUpExamples[] = {
-    {"gantry up", "Start a cluster, or the one that was stopped here"},
-    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe", "Four nodes on a small machine"},
-    {"gantry status", "Which daemons run"},
-    {"gantry down --cancel", "Cancel all jobs and stop it"},
-};
-constexpr ExitDoc kUpExits[] = {
-    {"0", "all nodes are up"}, {"1", "it did not start"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
-const Command kUp{.name = "up",
-                  .summary = "Start a whole cluster on this machine",
-                  .description =
-                      "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
-                      "and node daemons, and waits until all nodes are up. Where HAProxy is "
-                      "installed there is a gate for services, too. An ordinary user's "
-                      "containers are rootless; it says which layers of isolation are off then. "
-                      "A daemon that crashes is started again.",
-                  .options = kUpOptions,
-                  .examples = kUpExamples,
-                  .exits = kUpExits,
-                  .run = run_up};
+const Command kUp{
+    {"up", "Start a whole cluster on this machine"},
+    {.description = "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
+                    "and node daemons, and waits until all nodes are up. Where HAProxy is "
+                    "installed there is a gate for services, too. An ordinary user's "
+                    "containers are rootless; it says which layers of isolation are off then. "
+                    "A daemon that crashes is started again.",
+     .options = kUpOptions,
+     .examples = {{"gantry up", "Start a cluster, or the one that was stopped here"},
+                  {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe",
+                   "Four nodes on a small machine"},
+                  {"gantry status", "Which daemons run"},
+                  {"gantry down --cancel", "Cancel all jobs and stop it"}},
+     .exits = {{"0", "all nodes are up"},
+               {"1", "it did not start"},
+               {"2", "the command line is wrong"}},
+     .run = run_up}};
 
 }  // namespace gantry::cli::gantry_up

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "cli/terminal.h"
+#include "cli/table.h"
 
 namespace gantry::cli {
 

@@ -21,7 +21,7 @@ std::size_t take_number(std::string_view& text) {
   return n;
 }
 
-Cell& add_cell(Layout& layout, std::span<const FieldName> fields, std::size_t field) {
+Cell& add_cell(Layout& layout, std::span<const ColumnInfo> fields, std::size_t field) {
   Cell& cell = layout.cells.emplace_back();
   cell.column = field;
   cell.header = fields[field].header;
@@ -29,7 +29,7 @@ Cell& add_cell(Layout& layout, std::span<const FieldName> fields, std::size_t fi
   return cell;
 }
 
-std::optional<std::size_t> field_named(std::span<const FieldName> fields, std::string_view name) {
+std::optional<std::size_t> field_named(std::span<const ColumnInfo> fields, std::string_view name) {
   const std::string wanted = lower_case(name);
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (lower_case(fields[i].name) == wanted) return i;
@@ -37,7 +37,7 @@ std::optional<std::size_t> field_named(std::span<const FieldName> fields, std::s
 }
 
 // The first field whose name begins so.
-std::optional<std::size_t> field_beginning(std::span<const FieldName> fields,
+std::optional<std::size_t> field_beginning(std::span<const ColumnInfo> fields,
                                            std::string_view name) {
   const std::string wanted = lower_case(name);
   for (std::size_t i = 0; i < fields.size(); ++i)
@@ -57,7 +57,7 @@ void for_items(std::string_view list, Each each) {
 }
 
 // Adds the fields of %all: every letter, separated by |.
-void add_all(Layout& layout, std::span<const FieldName> fields, std::string& before) {
+void add_all(Layout& layout, std::span<const ColumnInfo> fields, std::string& before) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].letter == 0) continue;
     add_cell(layout, fields, i).before = std::exchange(before, "|");
@@ -79,7 +79,7 @@ std::string upper_case(std::string_view text) {
   return out;
 }
 
-Layout letters_layout(std::string_view format, std::span<const FieldName> fields,
+Layout letters_layout(std::string_view format, std::span<const ColumnInfo> fields,
                       std::vector<std::string>& unknown) {
   Layout layout;
   std::string before;
@@ -103,7 +103,7 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
     const char letter = format.front();
     format.remove_prefix(1);
     const auto found = std::find_if(fields.begin(), fields.end(),
-                                    [&](const FieldName& f) { return f.letter == letter; });
+                                    [&](const ColumnInfo& f) { return f.letter == letter; });
     if (found == fields.end()) {
       unknown.emplace_back(1, letter);
       before += '%';  // an unknown field stays as text
@@ -119,7 +119,7 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
   return layout;
 }
 
-Layout names_layout(std::string_view format, std::span<const FieldName> fields,
+Layout names_layout(std::string_view format, std::span<const ColumnInfo> fields,
                     std::vector<std::string>& unknown) {
   Layout layout;
   std::string before;
@@ -146,7 +146,7 @@ Layout names_layout(std::string_view format, std::span<const FieldName> fields,
   return layout;
 }
 
-Layout list_layout(std::string_view list, std::span<const FieldName> fields,
+Layout list_layout(std::string_view list, std::span<const ColumnInfo> fields,
                    std::vector<std::string>& unknown) {
   Layout layout;
   for_items(list, [&](std::string_view item) {

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 
 #include "cli/slurm/help.h"
+#include "common/text/text.h"
 
 namespace gantry::cli::slurm {
 
@@ -91,10 +93,7 @@ int report_value(const Invocation& call, const Given& given, const Error& error)
                    [&](const BadValue& bad) { return bad.option == given.option->name; });
   const bool starts_jobs = usage_status(call.command()) == 255;
   if (known == std::end(kBadValues) || !starts_jobs) {
-    if (!starts_jobs) {
-      complain(call, error.message);
-      return 1;
-    }
+    if (!starts_jobs) return complain(call, error.message);
     complain(call, fmt::format("Invalid --{} specification", given.option->name));
     complain(call, error.message);
     return 255;
@@ -135,7 +134,7 @@ void print_date() {
   fmt::print("{}\n", text.data());
 }
 
-void complain(const Invocation& call, std::string_view text) {
+int complain(const Invocation& call, std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -146,6 +145,7 @@ void complain(const Invocation& call, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   write_error(lines);
+  return 1;
 }
 
 int run(const Command& command, std::vector<std::string> args) {
@@ -154,8 +154,7 @@ int run(const Command& command, std::vector<std::string> args) {
   if (status) return *status;
   const Words words = words_for(status.error());
   if (!words.detail.empty()) complain(call, words.detail);
-  complain(call, words.text);
-  return 1;
+  return complain(call, words.text);
 }
 
 std::optional<Parsed> parse(const Invocation& call, int& status) {
@@ -275,6 +274,189 @@ bool check_clusters(const Invocation& call, const std::optional<std::string>& as
     return false;
   }
   return true;
+}
+
+// What commands say on standard error with -v.
+namespace {
+
+// Slurm shows times as it would print them, and other values as they were given.
+std::string shown_value(const Given& given) {
+  const Option& option = *given.option;
+  if (option.arg == Arg::none || (option.arg == Arg::optional && given.value.empty())) return "set";
+  if (option.name != "time" && option.name != "time-min") return given.value;
+  const auto time = parse_duration(given.value);
+  return time && *time ? format_duration_long(**time) : given.value;
+}
+
+}  // namespace
+
+std::size_t verbosity_of(std::span<const Given> given) {
+  std::size_t level = 0;
+  for (const Given& one : given) {
+    if (one.option->name != "verbose") continue;
+    // A variable names a level; the option says one more each time.
+    const int named = std::atoi(one.value.c_str());
+    level = named > 0 ? static_cast<std::size_t>(named) : level + 1;
+  }
+  return level;
+}
+
+void list_options(const Invocation& call, std::span<const Given> given) {
+  const std::size_t level = verbosity_of(given);
+  if (level == 0) return;
+  std::map<std::string_view, std::string> values;
+  for (const Given& one : given) values[one.option->name] = shown_value(one);
+  values["verbose"] = std::to_string(level);
+  const auto say = [&](const std::string& text) {
+    fmt::print(stderr, "{}: {}\n", call.program(), text);
+  };
+  const std::string rule = fmt::format("{0} {0}", std::string(20, '-'));
+  say("defined options");
+  say(rule);
+  for (const auto& [name, value] : values) say(fmt::format("{:<20}: {}", name, value));
+  say(rule);
+  say("end of defined options");
+  if (level < 2) return;
+  for (const Given& one : given)
+    say(fmt::format("debug:  {} comes from {}", shown_name(*one.option),
+                    one.place.empty() ? "the command line" : one.place));
+}
+
+void list_values(const Invocation& call, std::span<const Given> given) {
+  const std::size_t level = verbosity_of(given);
+  if (level == 0) return;
+  const std::string rule(29, '-');
+  fmt::print(stderr, "{}\n", rule);
+  for (const Option& option : call.command().options) {
+    if (!option.refused.empty() || option.help.starts_with("The same")) continue;
+    const Given* last = nullptr;
+    for (const Given& one : given)
+      if (one.option->name == option.name) last = &one;
+    std::string value = option.arg != Arg::none ? "n/a" : "false";
+    if (option.name == "iterate") value = "0";
+    if (last != nullptr) value = option.arg == Arg::none ? "true" : last->value;
+    if (option.name == "verbose") value = std::to_string(level);
+    fmt::print(stderr, "{:<11} = {}\n", option.name, value);
+  }
+  fmt::print(stderr, "{}\n\n", rule);
+}
+
+// Translates our errors to Slurm's words. The controller says in a sentence what is wrong, but
+// clients of Slurm look for its fixed texts. The table finds them by the error's code and a part of
+// its sentence.
+namespace {
+
+struct Row {
+  ErrorCode code;
+  std::string_view part;  // a part of our sentence; "" = any
+  std::string_view text;  // Slurm's text
+};
+
+constexpr std::string_view kNoPartition = "there is no partition \"";
+constexpr std::string_view kConfiguration = "Requested node configuration is not available";
+constexpr std::string_view kLimits =
+    "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+constexpr std::string_view kTime =
+    "Requested time limit is invalid (missing or exceeds some limit)";
+constexpr std::string_view kAccount = "Invalid account or account/partition combination specified";
+
+constexpr std::string_view kNobody = "Unable to contact slurm controller (connect failure)";
+
+constexpr Row kRows[] = {
+    {ErrorCode::not_found, "client.conf", kNobody},
+    {ErrorCode::not_found, kNoPartition, "Invalid partition name specified"},
+    {ErrorCode::not_found, "no default partition",
+     "No partition specified or system default partition"},
+    {ErrorCode::invalid_argument, "belongs to several tenants",
+     "No partition specified or system default partition"},
+    {ErrorCode::not_found, "has no project", kAccount},
+    {ErrorCode::not_found, "there is no tenant or project", kAccount},
+    {ErrorCode::permission_denied, "may not submit to tenant", kAccount},
+    {ErrorCode::permission_denied, "does not belong to", kAccount},
+    {ErrorCode::permission_denied, "is in no group that may use",
+     "User's group not permitted to use this partition"},
+    {ErrorCode::permission_denied, "belongs to no tenant", kAccount},
+    {ErrorCode::invalid_argument, "name one of the tenants", kAccount},
+    {ErrorCode::permission_denied, "account", kAccount},
+    {ErrorCode::not_found, "is not in this cluster", "Invalid node name specified"},
+    {ErrorCode::invalid_argument, "nodes: there is no node", "Invalid node name specified"},
+    {ErrorCode::already_exists, " exists already", "Invalid partition name specified"},
+    {ErrorCode::already_exists, "is the same one", "Duplicate event trigger"},
+    {ErrorCode::wrong_state, "is in use", "Partition is in use"},
+    {ErrorCode::wrong_state, "has ended: ", "Job/step already completing or completed"},
+    {ErrorCode::wrong_state, "accepts no jobs",
+     "Required partition not available (inactive or drain)"},
+    {ErrorCode::invalid_argument, "is not in partition",
+     "Requested node configuration is not available"},
+    {ErrorCode::not_found, "dependency ", "Job dependency problem"},
+    {ErrorCode::invalid_argument, "dependency", "Job dependency problem"},
+    {ErrorCode::not_found, "reservation", "Requested reservation is invalid"},
+    {ErrorCode::not_found, "priority class", "Invalid qos specification"},
+    {ErrorCode::invalid_argument, "priority class", "Invalid qos specification"},
+    {ErrorCode::permission_denied, "priority class", "Invalid qos specification"},
+    {ErrorCode::invalid_argument, "there is no licence", "Invalid license specification"},
+    {ErrorCode::never_fits, "licences of", "Invalid license specification"},
+    {ErrorCode::never_fits, "has the features", "Invalid feature specification"},
+    {ErrorCode::never_fits, "has the resource", "Invalid generic resource (gres) specification"},
+    {ErrorCode::never_fits, "of memory on node", "Memory required by task is not available"},
+    {ErrorCode::never_fits, "GPUs on node", "Invalid generic resource (gres) specification"},
+    {ErrorCode::never_fits, "do not fit the step's", "More processors requested than permitted"},
+    {ErrorCode::never_fits, "", kConfiguration},
+    {ErrorCode::invalid_argument, "is not one of job", kConfiguration},
+    {ErrorCode::limit_exceeded, "has DenyOnLimit", kLimits},
+    {ErrorCode::limit_exceeded, "time limit", kTime},
+    {ErrorCode::invalid_argument, "least time limit",
+     "Invalid time-min specification (exceeds job's time or other limits)"},
+    {ErrorCode::invalid_argument, "before its deadline", kTime},
+    {ErrorCode::limit_exceeded, "unlimited time", kTime},
+    {ErrorCode::unsupported, "an array of a heterogeneous job", "Invalid job array specification"},
+    {ErrorCode::limit_exceeded, "array", "Invalid job array specification"},
+    {ErrorCode::invalid_argument, "the number of nodes must be",
+     "More processors requested than permitted"},
+    {ErrorCode::limit_exceeded, "nodes are above", "Node count specification invalid"},
+    {ErrorCode::limit_exceeded, "nodes are below", "Node count specification invalid"},
+    {ErrorCode::limit_exceeded, "in this minute",
+     "Submission rate too high, suggest using job arrays"},
+    {ErrorCode::limit_exceeded, "script has", "Job script file too large"},
+    {ErrorCode::limit_exceeded, "", kLimits},
+    {ErrorCode::permission_denied, "", "Access/permission denied"},
+    {ErrorCode::unauthenticated, "", "Protocol authentication error"},
+    {ErrorCode::unavailable, "Requested nodes are busy", "Requested nodes are busy"},
+    {ErrorCode::unavailable, "", kNobody},
+    {ErrorCode::timed_out, "", "Socket timed out on send/recv operation"},
+    {ErrorCode::version_mismatch, "", "Incompatible versions of client and server code"},
+    {ErrorCode::not_found, "there is no job", "Invalid job id specified"},
+    {ErrorCode::not_found, "there is no step", "Invalid job id specified"},
+    {ErrorCode::wrong_state, "cannot be cancelled alone",
+     "Operation not permitted on individual component of heterogeneous job"},
+    {ErrorCode::wrong_state, ": hold is not possible", "Job is no longer pending execution"},
+    {ErrorCode::wrong_state, ": release is not possible", "Job is no longer pending execution"},
+    {ErrorCode::wrong_state, "was submitted with --no-requeue",
+     "Requested operation is presently disabled"},
+    {ErrorCode::wrong_state, "is not suspended",
+     "Requested operation not supported on this job state"},
+};
+
+// The name in quotes that follows `part`.
+std::string quoted_after(const std::string& text, std::string_view part) {
+  const std::size_t begin = text.find(part) + part.size();
+  return text.substr(begin, text.find('"', begin) - begin);
+}
+
+}  // namespace
+
+Words words_for(const Error& error) {
+  for (const Row& row : kRows) {
+    if (row.code != error.code || error.message.find(row.part) == std::string::npos) continue;
+    Words words{std::string(row.text), error.message};
+    if (words.detail == words.text) words.detail.clear();
+    if (row.part == kNoPartition)
+      words.detail = "invalid partition specified: " + quoted_after(error.message, kNoPartition);
+    if (row.text == kConfiguration && error.message.find("of memory") != std::string::npos)
+      words.detail = "Memory specification can not be satisfied\n" + error.message;
+    return words;
+  }
+  return {error.message, ""};
 }
 
 }  // namespace gantry::cli::slurm

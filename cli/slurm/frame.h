@@ -7,6 +7,8 @@
 // statuses, and --version is Slurm's.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -55,8 +57,15 @@ std::optional<std::vector<std::string>> parse_into(const Invocation& call, void*
 // Prints a line with the time, as squeue and sinfo do above their long tables.
 void print_date();
 
-// Prints "sbatch: error: TEXT" and a newline on standard error.
-void complain(const Invocation& call, std::string_view text);
+// Prints "sbatch: error: TEXT" and a newline on standard error. Returns 1, the exit status for it.
+int complain(const Invocation& call, std::string_view text);
+
+// Prints a text on standard error as it is. Returns 1, the exit status for it.
+template <class... Args>
+int refused(fmt::format_string<Args...> text, Args&&... args) {
+  fmt::print(stderr, text, std::forward<Args>(args)...);
+  return 1;
+}
 
 // How often -v was given, or the level that a variable like SBATCH_DEBUG names: 0 is the usual one.
 std::size_t verbosity_of(std::span<const Given> given);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/slurm/frame.h"
 
 namespace gantry::cli::slurm {
 
@@ -25,5 +26,14 @@ std::vector<CommandWord> sreport_words();
 // `common` are the options that every command has.
 std::string slurm_help(const Command& command, std::span<const Option> common);
 std::string slurm_usage(const Command& command, std::span<const Option> common);
+
+// Writes the page of docs/ that is made from the tables of options.
+
+// The text of docs/slurm-options.md: every option of every command, whether it works or is refused.
+std::string options_page();
+
+// The folder with the links under Slurm's names that belong to this program: beside the program in
+// a build, or where it is installed. "" if there is none.
+std::string names_directory();
 
 }  // namespace gantry::cli::slurm

@@ -93,7 +93,7 @@ Result<void> StepFiles::open(const StepOptions& options, const proto::StepPermis
         if (pattern.empty()) continue;
         ASSIGN(path, expand_pattern(pattern, values));
         if (!path->starts_with('/')) path->insert(0, options.spec.work_dir + '/');
-        if (auto r = open_for(values.task, std_err, *path, flags); !r) return r;
+        TRY(open_for(values.task, std_err, *path, flags));
       }
     }
   }

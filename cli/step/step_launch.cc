@@ -86,7 +86,7 @@ class PassedSource final : public StreamSource {
 };
 
 template <class T>
-constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
+constexpr std::uint16_t kNumberOf = static_cast<std::uint16_t>(proto::number_of<T>);
 
 Error refused(std::string_view body, const std::string& node) {
   const auto error = codec::decode<proto::ErrorReply>(body);
@@ -151,10 +151,10 @@ Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermis
 
 Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path) {
   ASSIGN(client, net::JobSocketClient::connect(path, kLaunchTimeout));
-  const net::MessageHeader header{proto::kProtocolVersion, number<proto::StepListen>, 1};
+  const net::MessageHeader header{proto::kProtocolVersion, kNumberOf<proto::StepListen>, 1};
   TRY(client->send(header, codec::encode(proto::StepListen{}), kLaunchTimeout));
   ASSIGN(reply, client->receive(kLaunchTimeout));
-  if (reply->header.type != number<proto::StepListening>)
+  if (reply->header.type != kNumberOf<proto::StepListening>)
     return tl::unexpected(refused(reply->body, "of this job"));
   ASSIGN(listening, codec::decode<proto::StepListening>(reply->body));
   return std::make_unique<PassedSource>(std::move(*client), std::move(*listening));
@@ -170,13 +170,11 @@ using Answers = std::vector<std::optional<Error>>;
 template <class Message>
 Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
-  const auto listener =
-      net::split_address(std::string_view(message.io_address).substr(kTcp.size()));
-  if (!listener) return tl::unexpected(listener.error());
+  ASSIGN(listener, net::split_address(std::string_view(message.io_address).substr(kTcp.size())));
   // All nodes are asked before the first answer is awaited, so that a step starts in one round
   // trip.
   std::vector<net::Client> clients;
-  const net::HeaderBytes header({proto::kProtocolVersion, number<Message>, 1});
+  const net::HeaderBytes header({proto::kProtocolVersion, kNumberOf<Message>, 1});
   for (const proto::StepNode& node : permission.nodes) {
     const auto key = net::parse_public_key(node.public_key);
     if (!key) return tl::unexpected(at_node(key.error(), node.node));
@@ -201,7 +199,7 @@ Result<Answers> tell_nodes(const proto::StepPermission& permission, Message mess
     if (!frames) return tl::unexpected(at_node(frames.error(), node));
     const auto reply = net::decode_header(frames->front());
     if (!reply) return tl::unexpected(at_node(reply.error(), node));
-    if (reply->type != number<proto::Ok>) answers[i] = refused(frames->back(), node);
+    if (reply->type != kNumberOf<proto::Ok>) answers[i] = refused(frames->back(), node);
   }
   return answers;
 }
@@ -213,13 +211,13 @@ Result<Answers> tell_through_node(const std::string& path, const proto::StepPerm
   std::uint64_t request = 0;
   for (const proto::StepNode& node : permission.nodes) {
     message.node = node.node;
-    const net::MessageHeader header{proto::kProtocolVersion, number<Message>, ++request};
+    const net::MessageHeader header{proto::kProtocolVersion, kNumberOf<Message>, ++request};
     TRY(client->send(header, codec::encode(message), kLaunchTimeout));
   }
   Answers answers(permission.nodes.size());
   for (std::size_t i = 0; i < permission.nodes.size(); ++i) {
     ASSIGN(reply, client->receive(kLaunchTimeout));
-    if (reply->header.type == number<proto::Ok>) continue;
+    if (reply->header.type == kNumberOf<proto::Ok>) continue;
     const std::size_t asked = reply->header.request - 1;
     if (asked >= permission.nodes.size()) return tl::unexpected(refused(reply->body, "?"));
     answers[asked] = refused(reply->body, permission.nodes[asked].node);
@@ -271,9 +269,8 @@ Result<StepDoor> StepDoor::open(const proto::StepPermission& permission) {
   StepDoor door;
   if (const char* path = std::getenv(net::kJobSocketVariable); path != nullptr)
     door.job_socket_ = path;
-  auto source =
-      door.job_socket_ ? listen_through_node(*door.job_socket_) : listen_for_streams(permission);
-  if (!source) return tl::unexpected(source.error());
+  ASSIGN(source, door.job_socket_ ? listen_through_node(*door.job_socket_)
+                                  : listen_for_streams(permission));
   door.source_ = std::move(*source);
   door.key_.resize(net::kStreamKeyBytes);
   ::randombytes_buf(door.key_.data(), door.key_.size());

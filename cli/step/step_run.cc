@@ -376,9 +376,7 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
     set_terminal(launches.front(), command, options);
   StepStreams streams(command.program, all, door->key(), options, &files);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const auto launched =
-        door->launch(steps[i].permission, std::move(launches[i]), options.at_a_time);
-    if (!launched) return tl::unexpected(launched.error());
+    ASSIGN(launched, door->launch(steps[i].permission, std::move(launches[i]), options.at_a_time));
   }
   return streams.run(door->source());
 }
@@ -409,6 +407,31 @@ Result<int> run_step(StepCommand command, StepOptions options, Session& session,
   std::vector<StepPart> parts;
   parts.push_back({std::move(command), std::move(options), job, ""});
   return run_step(std::move(parts), session);
+}
+
+void StepEndings::add(const std::string& node, std::uint32_t rank, const std::string& what,
+                      std::int64_t now_us) {
+  if (lines_.empty()) due_us_ = now_us + kMoment;
+  auto line = std::find_if(lines_.begin(), lines_.end(),
+                           [&](const Line& l) { return l.node == node && l.what == what; });
+  if (line == lines_.end()) line = lines_.insert(lines_.end(), {node, what, {}});
+  line->ranks.push_back(rank);
+}
+
+std::optional<std::int64_t> StepEndings::due_us() const {
+  return lines_.empty() ? std::nullopt : std::optional(due_us_);
+}
+
+std::vector<std::string> StepEndings::take() {
+  std::vector<std::string> out;
+  for (Line& line : lines_) {
+    std::sort(line.ranks.begin(), line.ranks.end());
+    line.ranks.erase(std::unique(line.ranks.begin(), line.ranks.end()), line.ranks.end());
+    out.push_back(fmt::format("{}: task{} {}: {}", line.node, line.ranks.size() > 1 ? "s" : "",
+                              format_index_ranges(compress_indexes(line.ranks)), line.what));
+  }
+  lines_.clear();
+  return out;
 }
 
 }  // namespace gantry::cli

@@ -1,6 +1,7 @@
 // Runs a step of a job, for grun and srun: from the controller's permission to the last output.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,5 +46,28 @@ struct StepPart {
 // --mpi.
 Result<int> run_step(std::vector<StepPart> parts, Session& session);
 Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job);
+
+// Collects how the tasks of a step have ended and tells it to a person. Tasks of one node that end
+// in the same way within a moment share one line: "n1: tasks 0-3,7: Exited with exit code 1".
+
+class StepEndings {
+ public:
+  static constexpr std::int64_t kMoment = 20'000;  // microseconds that a line waits for more tasks
+
+  void add(const std::string& node, std::uint32_t rank, const std::string& what,
+           std::int64_t now_us);
+  // The time when the collected lines are due; nullopt if there are none.
+  [[nodiscard]] std::optional<std::int64_t> due_us() const;
+  // Removes and returns the collected lines, in the order in which their nodes reported.
+  std::vector<std::string> take();
+
+ private:
+  struct Line {
+    std::string node, what;
+    std::vector<std::uint32_t> ranks;
+  };
+  std::vector<Line> lines_;
+  std::int64_t due_us_ = 0;
+};
 
 }  // namespace gantry::cli

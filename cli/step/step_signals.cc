@@ -1,9 +1,12 @@
 // What signals and deadlines do to a running step, and what the user is told of it. The texts of
 // srun are Slurm's, because people and tests look for them.
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 
@@ -142,6 +145,94 @@ void StepStreams::on_signal(int signal) {
 void StepStreams::signal_tasks(int signal) {
   for (const auto& stream : streams_)
     if (!stream->node.empty() && !stream->done) send(*stream, {proto::StepSignal{signal}});
+}
+
+// The standard input of a step: what we read goes to the first task, to one or to all of them.
+namespace {
+
+constexpr std::size_t kMaxPendingInput = 1 << 20;  // bytes queued for one node
+
+}  // namespace
+
+bool StepStreams::reads_input(const Stream& stream) const {
+  if (stream.node.empty()) return false;
+  bool one = false;
+  switch (options_.input) {
+    case StepInput::all_tasks: return true;
+    case StepInput::one_task:
+      for_tasks(stream, [&](std::uint32_t rank) { one = one || rank == options_.input_rank; });
+      return one;
+    case StepInput::first_task:
+    case StepInput::none: break;
+  }
+  return stream.first_rank == 0;
+}
+
+// Nothing is read before all readers are there: each of them gets all of it.
+bool StepStreams::wants_input() const {
+  if (!input_open_ || (options_.input == StepInput::all_tasks && !all_here())) return false;
+  bool read = false;
+  for (const auto& stream : streams_) {
+    if (stream->closed || !reads_input(*stream)) continue;
+    if (stream->crypt.output().size() >= kMaxPendingInput) return false;
+    read = true;
+  }
+  return read;
+}
+
+void StepStreams::read_input() {
+  char buffer[proto::kMaxTaskData];
+  const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  proto::TaskInput input;
+  if (n > 0) input.data.assign(buffer, static_cast<std::size_t>(n));
+  input.end = n <= 0;
+  if (input.end) input_open_ = false;
+  if (input.end && attached()) return;
+  for (const auto& stream : streams_)
+    if (!stream->closed && reads_input(*stream)) send(*stream, {input});
+}
+
+// New connections of a step: each is a stranger's until it has said hello under the step's key.
+namespace {
+
+constexpr std::size_t kMostStrangers = 64;  // beside one connection of each node
+
+}  // namespace
+
+Result<void> StepStreams::accept(StreamSource& source) {
+  const auto fd = source.take();
+  if (!fd && fd.error().code == ErrorCode::limit_exceeded && drop_oldest_stranger()) return {};
+  if (!fd) return tl::unexpected(fd.error());
+  if (!*fd) return {};
+  ::fcntl(**fd, F_SETFL, ::fcntl(**fd, F_GETFL) | O_NONBLOCK);
+  auto crypt = net::SecureStream::create(net::StreamRole::listener, key_);
+  if (!crypt) {
+    ::close(**fd);
+    return tl::unexpected(crypt.error());
+  }
+  streams_.push_back(std::unique_ptr<Stream>(new Stream{"", **fd, std::move(*crypt)}));
+  write(*streams_.back());
+  const auto strangers = std::count_if(streams_.begin(), streams_.end(),
+                                       [](const auto& stream) { return stream->is_strange(); });
+  if (static_cast<std::size_t>(strangers) > kMostStrangers + permission_.nodes.size())
+    drop_oldest_stranger();
+  return {};
+}
+
+// A shim says hello as soon as it is connected, so the one that has been silent for longest is
+// none.
+bool StepStreams::drop_oldest_stranger() {
+  const auto oldest = std::find_if(streams_.begin(), streams_.end(),
+                                   [](const auto& stream) { return stream->is_strange(); });
+  if (oldest == streams_.end()) return false;
+  lost(**oldest, "others wait");
+  return true;
+}
+
+void StepStreams::forget_strangers() {
+  std::erase_if(streams_,
+                [](const auto& stream) { return stream->closed && stream->node.empty(); });
 }
 
 }  // namespace gantry::cli

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "cli/step/raw_terminal.h"
-#include "cli/step/step_endings.h"
 #include "cli/step/step_files.h"
 #include "cli/step/step_options.h"
+#include "cli/step/step_run.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
 #include "common/proto/steps.h"

@@ -18,7 +18,7 @@ tl::unexpected<Error> bad_value(std::string message) {
 
 // NAME[@VERSION][:FILE]; the controller says which names are sound.
 Result<void> set_secret(R& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   SecretUse use;
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos) {
@@ -38,7 +38,7 @@ Result<void> set_secret(R& r, std::string_view text) {
 }
 
 Result<void> set_dataset(R& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   DatasetUse use;
   const std::size_t colon = text.find(':');
   use.name = text.substr(0, colon);
@@ -56,7 +56,7 @@ Result<void> set_dataset(R& r, std::string_view text) {
 // KEY:PATH. A key may be written in full, as s3://BUCKET/...; the controller checks it. A relative
 // path is below the job's working directory, which is known when all options are.
 Result<void> add_stage_in(R& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size() ||
       text.substr(colon).starts_with("://"))
@@ -67,7 +67,7 @@ Result<void> add_stage_in(R& r, std::string_view text) {
 }
 
 Result<void> add_stage_out(R& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size())
     return bad_value("give PATH:KEY");
@@ -87,7 +87,7 @@ Result<void> set_sandbox(R& r, std::string_view text) {
 }
 
 Result<void> set_identity(R& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   r.spec.identity_audiences = split_list(text);
   if (r.spec.identity_audiences.empty()) return bad_value("name an audience");
   return {};

@@ -74,10 +74,8 @@ Result<std::uint32_t> parse_amount(std::string_view text) {
 
 Result<void> take_shards(std::string_view item, GpuWish& wish) {
   const auto colon = item.find(':');
-  const auto n =
-      parse_integer("the number of shards",
-                    colon == std::string_view::npos ? "1" : item.substr(colon + 1), 1, 1000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of shards",
+                          colon == std::string_view::npos ? "1" : item.substr(colon + 1), 1, 1000));
   wish.shards += static_cast<std::uint32_t>(*n);
   return {};
 }
@@ -123,11 +121,11 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish) {
     if (rest.starts_with("gres/")) rest.remove_prefix(5);
     const std::string_view name = rest.substr(0, rest.find(':'));
     if (name == "shard") {
-      if (auto r = take_shards(rest, wish); !r) return r;
+      TRY(take_shards(rest, wish));
       continue;
     }
     if (name != "gpu" && name != "mig") {
-      if (auto r = take_other(rest, wish); !r) return r;
+      TRY(take_other(rest, wish));
       continue;
     }
     counted = true;
@@ -141,7 +139,7 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish) {
     const bool only_model = rest.find(':') == std::string_view::npos &&
                             rest.find_first_not_of("0123456789.") != std::string_view::npos;
     if (only_model) {
-      if (auto r = take_model(rest, wish); !r) return r;
+      TRY(take_model(rest, wish));
       sum += kOne;
       continue;
     }
@@ -216,14 +214,11 @@ Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
     if (shape.max_nodes != shape.min_nodes)
       return invalid("--gpus with a range of nodes says nothing of one node; use --gpus-per-node");
     ASSIGN(dealt, deal_gpus(wish, nodes_open, shape));
-    if (!*dealt)
-      if (auto r = also(*wish.in_all / shape.min_nodes, "--gpus"); !r) return r;
+    if (!*dealt) TRY(also(*wish.in_all / shape.min_nodes, "--gpus"));
   }
   if (wish.per_task) {
     ASSIGN(uneven, by_task(wish, shape));
-    if (!*uneven)
-      if (auto r = also(*wish.per_task * (shape.tasks / shape.min_nodes), "--gpus-per-task"); !r)
-        return r;
+    if (!*uneven) TRY(also(*wish.per_task * (shape.tasks / shape.min_nodes), "--gpus-per-task"));
   }
   if (wish.shards > 0) {
     if (each || !wish.slice.empty())
@@ -231,7 +226,7 @@ Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
     shape.gpu_shards = wish.shards;
   }
   if (each && *each % kOne != 0) {
-    if (auto r = apply_part(wish, *each, shape); !r) return r;
+    TRY(apply_part(wish, *each, shape));
   } else if (each) {
     shape.gpus_per_node = *each / kOne;
   }

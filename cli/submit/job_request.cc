@@ -74,7 +74,7 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
   const bool nodes_open = !r.nodes && !r.tasks && !shape.tasks_per_node &&
                           shape.required_nodes.empty() && !was_given("cpus-per-gpu") &&
                           !was_given("exclusive");
-  if (auto r2 = apply_gpus(r.gpus, nodes_open, shape); !r2) return r2;
+  TRY(apply_gpus(r.gpus, nodes_open, shape));
   for (const std::string& node : shape.required_nodes)
     if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))
       return fail(ErrorCode::invalid_argument,

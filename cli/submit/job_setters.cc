@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/random_id.h"
-#include "cli/submit/dependency.h"
+#include "cli/submit/job_refs.h"
 #include "common/job/mail.h"
 #include "common/proto/job_text.h"
 #include "common/resources/resources.h"
@@ -209,7 +209,7 @@ Result<void> set_deadline_or_past(R& r, std::string_view text) {
   return {};
 }
 Result<void> set_deadline(R& r, std::string_view text) {
-  if (auto done = set_deadline_or_past(r, text); !done) return done;
+  TRY(set_deadline_or_past(r, text));
   if (*r.spec.deadline <= r.now) return invalid(fmt::format("\"{}\" is in the past", text));
   return {};
 }
@@ -279,7 +279,7 @@ Result<void> set_topology(R& r, std::string_view text) {
     text.remove_prefix(colon + 1);
   }
   if (text.empty()) return invalid("the level is missing");
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   r.spec.shape.topology = wish;
   r.spec.shape.topology_level = text;
   return {};
@@ -301,7 +301,7 @@ Result<void> set_keyed(R& r, std::string key, std::string_view text) {
 }
 // KEY[:LEVEL[:N]]
 Result<void> set_anti_affinity(R& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   const std::size_t colon = std::min(text.find(':'), text.size());
   if (colon == 0) return invalid("the key is missing");
   const std::string_view rest = colon < text.size() ? text.substr(colon + 1) : "";

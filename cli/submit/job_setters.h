@@ -68,7 +68,7 @@ Result<void> check_text(std::string_view text);  // allows one line of at most 4
 
 template <std::string JobSpec::*Member>
 Result<void> spec_text(JobRequest& r, std::string_view text) {
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   r.spec.*Member = text;
   return {};
 }
@@ -80,7 +80,7 @@ Result<void> spec_word(JobRequest& r, std::string_view text) {
 template <std::string ContainerSpec::*Member>
 Result<void> container_text(JobRequest& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");
-  if (auto ok = check_text(text); !ok) return ok;
+  TRY(check_text(text));
   r.spec.container.*Member = text;
   return {};
 }

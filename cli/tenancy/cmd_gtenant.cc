@@ -17,30 +17,22 @@ constexpr const Command* kSub[] = {
     &gtenant_import::kTenantImport,   &gtenant_access::kTenantAccess,
     &gtenant_policy::kTenantPolicy};
 
-constexpr Example kExamples[] = {
-    {"gtenant create fraud --gpus 64 --cpus 512 --borrow 128 --lend 32 --admin alice",
-     "A new tenant, in one step"},
-    {"gtenant apply -f tenants/", "Documents and manifests of a folder"},
-    {"gtenant quota fraud", "What it holds, owns and may borrow"},
-    {"gtenant history tenant fraud", "Who changed it, and why"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "done"}, {"1", "refused, unknown, or no answer"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kGtenant;
 const Command kGtenant{
-    .name = "gtenant",
-    .summary = "Create, change and show tenants, their quota and who may use them",
-    .description =
-        "A tenant is a team with a queue of its own (`gbatch -p NAME`), quota that it "
-        "owns, borrows and lends, projects and roles. docs/tenancy.md explains it with "
-        "examples.",
-    .examples = kExamples,
-    .exits = kExits,
-    .run = nullptr,
-    .sub = kSub,
-};
+    {"gtenant", "Create, change and show tenants, their quota and who may use them"},
+    {.description = "A tenant is a team with a queue of its own (`gbatch -p NAME`), quota that it "
+                    "owns, borrows and lends, projects and roles. docs/tenancy.md explains it with "
+                    "examples.",
+     .examples = {{"gtenant create fraud --gpus 64 --cpus 512 --borrow 128 --lend 32 --admin alice",
+                   "A new tenant, in one step"},
+                  {"gtenant apply -f tenants/", "Documents and manifests of a folder"},
+                  {"gtenant quota fraud", "What it holds, owns and may borrow"},
+                  {"gtenant history tenant fraud", "Who changed it, and why"}},
+     .exits = {{"0", "done"},
+               {"1", "refused, unknown, or no answer"},
+               {"2", "the command line is wrong"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gtenant

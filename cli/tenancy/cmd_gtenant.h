@@ -6,48 +6,20 @@
 
 namespace gantry::cli {
 
-namespace gtenant_access {
-extern const Command kTenantAccess;
-}
-namespace gtenant_apply {
-extern const Command kTenantApply, kTenantDiff, kTenantCheck, kTenantDelete, kTenantRollback;
-}
-namespace gtenant_budget {
-extern const Command kTenantBudget;
-}
-namespace gtenant_events {
-extern const Command kTenantEvents;
-}
-namespace gtenant_import {
-extern const Command kTenantImport;
-}
-namespace gtenant_make {
-extern const Command kTenantCreate;
-}
-namespace gtenant_meter {
-extern const Command kTenantMeter;
-}
-namespace gtenant_offboard {
-extern const Command kTenantOffboard;
-}
-namespace gtenant_policy {
-extern const Command kTenantPolicy;
-}
-namespace gtenant_price {
-extern const Command kTenantPrice;
-}
-namespace gtenant_request {
-extern const Command kTenantRequest;
-}
-namespace gtenant_secret {
-extern const Command kTenantSecret;
-}
-namespace gtenant_show {
-extern const Command kTenantGet, kTenantExport, kTenantHistory;
-}
-namespace gtenant_use {
-extern const Command kTenantList, kTenantQuota;
-}
+COMMANDS(gtenant_access, kTenantAccess)
+COMMANDS(gtenant_apply, kTenantApply, kTenantDiff, kTenantCheck, kTenantDelete, kTenantRollback)
+COMMANDS(gtenant_budget, kTenantBudget)
+COMMANDS(gtenant_events, kTenantEvents)
+COMMANDS(gtenant_import, kTenantImport)
+COMMANDS(gtenant_make, kTenantCreate)
+COMMANDS(gtenant_meter, kTenantMeter)
+COMMANDS(gtenant_offboard, kTenantOffboard)
+COMMANDS(gtenant_policy, kTenantPolicy)
+COMMANDS(gtenant_price, kTenantPrice)
+COMMANDS(gtenant_request, kTenantRequest)
+COMMANDS(gtenant_secret, kTenantSecret)
+COMMANDS(gtenant_show, kTenantGet, kTenantExport, kTenantHistory)
+COMMANDS(gtenant_use, kTenantList, kTenantQuota)
 
 inline constexpr Option kJsonOption[] = {
     flag("json", "As JSON", put<&PlanOptions::json>),

@@ -1,10 +1,10 @@
 // gtenant access: the access report. It shows who may do what, since when and by whom.
 #include <fmt/core.h>
 
-#include "cli/columns/access_columns.h"
+#include "cli/columns/tenant_columns.h"
 #include "cli/session.h"
+#include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 #include "common/codec/codec.h"
 
 namespace gantry::cli::gtenant_access {
@@ -59,48 +59,36 @@ void print_csv(const std::vector<proto::AccessRow>& rows, bool header) {
 
 Result<int> run_access(const Invocation& in) {
   AccessOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   const auto columns = access_columns();
-  const auto layout =
-      parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
-                   infos(columns), options.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
+                              infos(columns), options.format.empty()));
   ASSIGN(reply, ask<proto::AccessReply>(in.program(), proto::ListAccess{**operands, 0}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   if (options.csv) {
     print_csv(reply->rows, !options.no_header);
     return 0;
   }
-  TableStyle style;
-  style.header = !options.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !options.no_header, .colour = wants_colour(stdout)},
+                    stdout);
   for (const proto::AccessRow& row : reply->rows) add_row(table, columns, row);
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gtenant access fraud", "Who has which role in fraud, since when and by whom"},
-    {"gtenant access --csv", "The report for a review: every grant that you may see"}};
-
 }  // namespace
 
 const Command kTenantAccess{
-    .name = "access",
-    .summary = "Report who may do what, since when and by whom",
-    .operands = "[TENANT...]",
-    .description =
-        "Without a tenant: all tenants, and the roles of the cluster. Administrators, operators "
-        "and "
-        "auditors see all rows; who may edit the roles of a tenant sees those of the tenant, and "
-        "everybody their own. SINCE and BY are of the revision that granted the role; where this "
-        "is older than the history that is kept there is a dash.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run_access};
+    {"access", "Report who may do what, since when and by whom", "[TENANT...]"},
+    {.description =
+         "Without a tenant: all tenants, and the roles of the cluster. Administrators, operators "
+         "and "
+         "auditors see all rows; who may edit the roles of a tenant sees those of the tenant, and "
+         "everybody their own. SINCE and BY are of the revision that granted the role; where this "
+         "is older than the history that is kept there is a dash.",
+     .options = kOptions,
+     .examples = {{"gtenant access fraud", "Who has which role in fraud, since when and by whom"},
+                  {"gtenant access --csv",
+                   "The report for a review: every grant that you may see"}},
+     .run = run_access}};
 
 }  // namespace gantry::cli::gtenant_access

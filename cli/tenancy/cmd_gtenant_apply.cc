@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/tenancy/tenancy_plan.h"
-#include "cli/terminal.h"
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
@@ -85,8 +85,7 @@ Result<Change> change_of(Session& session, const FileOptions& options) {
 
 Result<int> run_check(const Invocation& in) {
   FileOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   std::optional<proto::TenancyDocuments> present;
   if (!options.offline) {
     ASSIGN(session, Session::open(in.program()));
@@ -110,8 +109,7 @@ Result<int> run_check(const Invocation& in) {
 
 Result<int> run_delete(const Invocation& in) {
   FileOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   const std::vector<std::string>& words = **operands;
   Change change;
   if (options.files.empty()) {
@@ -153,8 +151,7 @@ Result<int> run_delete(const Invocation& in) {
 
 Result<int> run_rollback(const Invocation& in) {
   PlanOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(revision, parse_revision((**operands)[0]));
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(present, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
@@ -176,68 +173,53 @@ constexpr auto kDiffOptions = join(kFileOptions, kPruneOption, kJsonOption);
 constexpr auto kCheckOptions = join(kFileOptions, kOfflineOption);
 constexpr auto kDeleteOptions = join(kFileOptions, kPlanOptions);
 
-constexpr Example kApplyExamples[] = {
-    {"gtenant apply -f fraud.yaml", "Show what would change, ask, apply"},
-    {"gtenant apply -f tenants/ --prune --yes -m \"$(git log -1 --format=%s)\"",
-     "The folder is the whole truth: for a pipeline"},
-    {"kubectl get ns,resourcequotas,rolebindings -A -o yaml | gtenant apply -f - -n",
-     "What a cluster of Kubernetes would come to"},
-};
-constexpr Example kDeleteExamples[] = {
-    {"gtenant delete cohort old", "One document"},
-    {"gtenant delete -f old/", "All that these files name"},
-};
-constexpr ExitDoc kDiffExits[] = {{"0", "nothing would change"},
-                                  {"1", "a file is wrong, or no answer"},
-                                  {"2", "the command line is wrong"},
-                                  {"3", "something would change"}};
-
 }  // namespace
 
 const Command kTenantApply{
-    .name = "apply",
-    .summary = "Create and change what files say",
-    .description =
-        "Reads documents (docs/tenancy.md), and manifests of Kubernetes and Kueue as they are. "
-        "A mistake in any of them is refused with its place, and nothing is applied. What a "
-        "manifest says and Gantry cannot honour is named. The plan shows each document that would "
-        "be created (+), changed (~, old -> new) or removed (-), and who would hold more than its "
-        "quota; all of it is applied together, on the revision that the plan was made on, or "
-        "nothing.",
-    .options = kApplyOptions,
-    .examples = kApplyExamples,
-    .run = run_change<FileOptions, change_of, false>};
-constexpr Example kTenantDiffExamples[] = {{"gtenant diff -f tenants/", "What apply would change"}};
-const Command kTenantDiff{.name = "diff",
-                          .summary = "Show what apply would change",
-                          .options = kDiffOptions,
-                          .examples = kTenantDiffExamples,
-                          .exits = kDiffExits,
-                          .run = run_change<FileOptions, change_of, true>};
-constexpr Example kTenantCheckExamples[] = {
-    {"gtenant check -f tenants/", "Are the files sound with what the cluster has?"},
-    {"gtenant check --offline -f tenants/", "Without a controller, in a repository's tests"}};
-const Command kTenantCheck{.name = "check",
-                           .summary = "Check files, and say what to know before applying them",
-                           .options = kCheckOptions,
-                           .examples = kTenantCheckExamples,
-                           .run = run_check};
-const Command kTenantDelete{.name = "delete",
-                            .summary = "Remove documents",
-                            .operands = "[KIND NAME...]",
-                            .description = "A tenant with jobs is refused: see gtenant offboard.",
-                            .options = kDeleteOptions,
-                            .examples = kDeleteExamples,
-                            .run = run_delete};
-constexpr Example kTenantRollbackExamples[] = {
-    {"gtenant rollback 41", "As it was at revision 41 (gtenant history)"}};
+    {"apply", "Create and change what files say"},
+    {.description =
+         "Reads documents (docs/tenancy.md), and manifests of Kubernetes and Kueue as they are. "
+         "A mistake in any of them is refused with its place, and nothing is applied. What a "
+         "manifest says and Gantry cannot honour is named. The plan shows each document that would "
+         "be created (+), changed (~, old -> new) or removed (-), and who would hold more than its "
+         "quota; all of it is applied together, on the revision that the plan was made on, or "
+         "nothing.",
+     .options = kApplyOptions,
+     .examples =
+         {
+             {"gtenant apply -f fraud.yaml", "Show what would change, ask, apply"},
+             {"gtenant apply -f tenants/ --prune --yes -m \"$(git log -1 --format=%s)\"",
+              "The folder is the whole truth: for a pipeline"},
+             {"kubectl get ns,resourcequotas,rolebindings -A -o yaml | gtenant apply -f - -n",
+              "What a cluster of Kubernetes would come to"},
+         },
+     .run = run_change<FileOptions, change_of, false>}};
+const Command kTenantDiff{{"diff", "Show what apply would change"},
+                          {.options = kDiffOptions,
+                           .examples = {{"gtenant diff -f tenants/", "What apply would change"}},
+                           .exits = {{"0", "nothing would change"},
+                                     {"1", "a file is wrong, or no answer"},
+                                     {"2", "the command line is wrong"},
+                                     {"3", "something would change"}},
+                           .run = run_change<FileOptions, change_of, true>}};
+const Command kTenantCheck{
+    {"check", "Check files, and say what to know before applying them"},
+    {.options = kCheckOptions,
+     .examples = {{"gtenant check -f tenants/", "Are the files sound with what the cluster has?"},
+                  {"gtenant check --offline -f tenants/",
+                   "Without a controller, in a repository's tests"}},
+     .run = run_check}};
+const Command kTenantDelete{{"delete", "Remove documents", "[KIND NAME...]"},
+                            {.description = "A tenant with jobs is refused: see gtenant offboard.",
+                             .options = kDeleteOptions,
+                             .examples = {{"gtenant delete cohort old", "One document"},
+                                          {"gtenant delete -f old/", "All that these files name"}},
+                             .run = run_delete}};
 const Command kTenantRollback{
-    .name = "rollback",
-    .summary = "Make the documents what they were at a revision",
-    .operands = "REVISION",
-    .description = "It becomes a new revision; the history keeps what was between.",
-    .options = kPlanOptions,
-    .examples = kTenantRollbackExamples,
-    .run = run_rollback};
+    {"rollback", "Make the documents what they were at a revision", "REVISION"},
+    {.description = "It becomes a new revision; the history keeps what was between.",
+     .options = kPlanOptions,
+     .examples = {{"gtenant rollback 41", "As it was at revision 41 (gtenant history)"}},
+     .run = run_rollback}};
 
 }  // namespace gantry::cli::gtenant_apply

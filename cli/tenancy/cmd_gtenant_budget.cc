@@ -21,18 +21,13 @@ constexpr std::string_view kBudgetFormat = "%n %t %.8a %.8s %.8l %.9f %.4u";
 constexpr std::string_view kBudgetLongFormat =
     "%n %t %p %.10a %.10s %.10r %.10l %.10f %.5u %.7w %A";
 
-Result<void> set_long(BudgetOptions& options, std::string_view) {
-  options.format = kBudgetLongFormat;
-  return {};
-}
-
 constexpr Option kBudgetOptions[] = {
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           put<&BudgetOptions::format>),
     flag("json", "As JSON", put<&BudgetOptions::json>),
     flag("long", 'l',
          "Also the period, what is set aside, who waits, and what happens at the limit",
-         call<set_long>),
+         does<[](BudgetOptions& options) { options.format = kBudgetLongFormat; }>),
     flag("noheader", 'h', "No header", put<&BudgetOptions::no_header>),
 };
 
@@ -66,51 +61,45 @@ void put_sum(O o, Row r, Money sum) {
 }
 
 constexpr Column<proto::BudgetRow> kColumns[] = {
-    {'n', "Budget", "BUDGET", 12, false, [](O o, Row r) { o += r.budget.name; }},
-    {'t', "Of", "OF", 16, false, [](O o, Row r) { o += scope_of(r); }},
-    {'p', "Period", "PERIOD", 8, false,
+    {'n', "Budget", "BUDGET", [](O o, Row r) { o += r.budget.name; }},
+    {'t', "Of", "OF", [](O o, Row r) { o += scope_of(r); }},
+    {'p', "Period", "PERIOD",
      [](O o, Row r) {
        o += r.period == "fixed" ? r.budget.from + ".." + r.budget.until
             : r.period.empty()  ? "-"
                                 : r.period;
      }},
-    {'a', "Amount", "AMOUNT", 10, true, [](O o, Row r) { o += format_money(r.amount, 2); }},
-    {'s', "Spent", "SPENT", 10, true, [](O o, Row r) { put_sum(o, r, r.spent); }, colour_of},
-    {'r', "Reserved", "RESERVED", 10, true, [](O o, Row r) { put_sum(o, r, r.reserved); }},
-    {'l', "Left", "LEFT", 10, true, [](O o, Row r) { put_sum(o, r, left_of(r)); }},
-    {'f', "Forecast", "FORECAST", 10, true,
+    {'a', "Amount", "AMOUNT", [](O o, Row r) { o += format_money(r.amount, 2); }},
+    coloured<proto::BudgetRow>({'s', "Spent", "SPENT", [](O o, Row r) { put_sum(o, r, r.spent); }},
+                               colour_of),
+    {'r', "Reserved", "RESERVED", [](O o, Row r) { put_sum(o, r, r.reserved); }},
+    {'l', "Left", "LEFT", [](O o, Row r) { put_sum(o, r, left_of(r)); }},
+    {'f', "Forecast", "FORECAST",
      [](O o, Row r) {
        if (r.little_history && !r.period.empty())
          o += "too early";
        else
          put_sum(o, r, r.forecast);
      }},
-    {'u', "Use", "USE", 5, true,
+    {'u', "Use", "USE",
      [](O o, Row r) { o += r.period.empty() ? "-" : fmt::format("{}%", percent_of(r)); }},
-    {'w', "Waiting", "WAITING", 7, true, [](O o, Row r) { o += std::to_string(r.waiting); }},
-    {'A', "AtLimit", "AT LIMIT", 11, false,
+    {'w', "Waiting", "WAITING", [](O o, Row r) { o += std::to_string(r.waiting); }},
+    {'A', "AtLimit", "AT LIMIT",
      [](O o, Row r) {
        o += enum_name(r.budget.at_limit);
        if (!r.budget.lower_to.empty()) o += " " + r.budget.lower_to;
      }},
-    {'i', "Increase", "INCREASE", 10, true, [](O o, Row r) { o += format_money(r.increase, 2); }},
-    {'e', "Ends", "ENDS", 19, false,
-     [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }},
-};
+    {'i', "Increase", "INCREASE", [](O o, Row r) { o += format_money(r.increase, 2); }},
+    {'e', "Ends", "ENDS", [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }}};
 Result<int> run_budget_list(const Invocation& in) {
   BudgetOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   const std::span<const Column<proto::BudgetRow>> columns(kColumns);
-  auto layout =
-      parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
-                   options.format.empty() || options.format == kBudgetLongFormat);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout,
+         parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
+                      options.format.empty() || options.format == kBudgetLongFormat));
   ASSIGN(reply, ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   TableStyle style;
   style.header = !options.no_header;
   style.colour = wants_colour(stdout);
@@ -133,40 +122,39 @@ Result<int> run_budget_list(const Invocation& in) {
   return status;
 }
 
-constexpr Example kBudgetExamples[] = {
-    {"gtenant budget list", "Every budget that you may see"},
-    {"gtenant budget list -l fraud", "Those of a tenant, with what is set aside and who waits"},
-    {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"},
-};
-
 const Command kBudgetList{
-    .name = "list",
-    .summary = "List budgets with what is spent, set aside, left and forecast",
-    .operands = "[BUDGET|TENANT...]",
-    .description =
-        "SPENT is up to now, RESERVED (with -l) what jobs that run may still cost up to their time "
-        "limits, "
-        "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
-        "the pace of the last seven days; before charges of three days are known it is too early "
-        "for "
-        "one. With -l, WAITING counts jobs that wait for the budget.\n\n"
-        "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, %f "
-        "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of the "
-        "amount: increases in force, %e end of the period.",
-    .options = kBudgetOptions,
-    .examples = kBudgetExamples,
-    .run = run_budget_list};
+    {"list", "List budgets with what is spent, set aside, left and forecast", "[BUDGET|TENANT...]"},
+    {.description =
+         "SPENT is up to now, RESERVED (with -l) what jobs that run may still cost up to their "
+         "time "
+         "limits, "
+         "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
+         "the pace of the last seven days; before charges of three days are known it is too early "
+         "for "
+         "one. With -l, WAITING counts jobs that wait for the budget.\n\n"
+         "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, "
+         "%f "
+         "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of "
+         "the "
+         "amount: increases in force, %e end of the period.",
+     .options = kBudgetOptions,
+     .examples = {{"gtenant budget list", "Every budget that you may see"},
+                  {"gtenant budget list -l fraud",
+                   "Those of a tenant, with what is set aside and who waits"},
+                  {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"}},
+     .run = run_budget_list}};
 constexpr const Command* kBudgetSub[] = {&kBudgetList};
 
 }  // namespace
 
-const Command kTenantBudget{.name = "budget",
-                            .summary = "Money for tenants, projects and users: list",
-                            .description =
-                                "Budgets are documents: gtenant apply, diff, export and delete are "
-                                "for them, too. docs/money.md explains them with examples.",
-                            .examples = kBudgetExamples,
-                            .run = nullptr,
-                            .sub = kBudgetSub};
+const Command kTenantBudget{
+    {"budget", "Money for tenants, projects and users: list"},
+    {.description = "Budgets are documents: gtenant apply, diff, export and delete are "
+                    "for them, too. docs/money.md explains them with examples.",
+     .examples = {{"gtenant budget list", "Every budget that you may see"},
+                  {"gtenant budget list -l fraud",
+                   "Those of a tenant, with what is set aside and who waits"},
+                  {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"}},
+     .sub = kBudgetSub}};
 
 }  // namespace gantry::cli::gtenant_budget

@@ -16,16 +16,11 @@ struct EventOptions {
   bool json = false;
 };
 
-Result<void> set_limit(EventOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of events", text, 1, 1'000'000));
-  o.limit = static_cast<std::uint32_t>(*n);
-  return {};
-}
-
 constexpr Option kOptions[] = {
     flag("follow", 'f', "Go on with those that come", put<&EventOptions::follow>),
     flag("json", "As JSON, one event a line", put<&EventOptions::json>),
-    takes("limit", 'n', "N", "The newest N only", call<set_limit>),
+    takes("limit", 'n', "N", "The newest N only",
+          number<"the number of events", 1, 1'000'000, &EventOptions::limit>),
 };
 
 void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
@@ -59,8 +54,7 @@ void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
 
 Result<int> run_events(const Invocation& in) {
   EventOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(session, Session::open(in.program()));
   proto::TenantEvents ask{**operands, 0, options.limit};
   while (true) {
@@ -76,28 +70,23 @@ Result<int> run_events(const Invocation& in) {
   }
 }
 
-constexpr Example kExamples[] = {
-    {"gtenant events fraud", "When the tenant's quota filled up"},
-    {"gtenant events -f --json", "All that come, for a program"},
-};
-
 }  // namespace
 
 const Command kTenantEvents{
-    .name = "events",
-    .summary =
-        "List when quota filled up (70, 85 and 100 %), budgets (their thresholds), and idle "
-        "GPUs of jobs",
-    .operands = "[TENANT...]",
-    .description =
-        "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
-        "again after it was 5 points below, and not within ten minutes. The controller keeps the "
-        "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
-        "budgets as `budget_reached tenant=... budget=... percent=...`. GPUs that a job has and "
-        "does not use come as the tenant's `idle_gpus` wants it, in the log as `gpus_idle "
-        "tenant=... job=... step=...`.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run_events};
+    {"events",
+     "List when quota filled up (70, 85 and 100 %), budgets (their thresholds), and idle "
+     "GPUs of jobs",
+     "[TENANT...]"},
+    {.description =
+         "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
+         "again after it was 5 points below, and not within ten minutes. The controller keeps the "
+         "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
+         "budgets as `budget_reached tenant=... budget=... percent=...`. GPUs that a job has and "
+         "does not use come as the tenant's `idle_gpus` wants it, in the log as `gpus_idle "
+         "tenant=... job=... step=...`.",
+     .options = kOptions,
+     .examples = {{"gtenant events fraud", "When the tenant's quota filled up"},
+                  {"gtenant events -f --json", "All that come, for a program"}},
+     .run = run_events}};
 
 }  // namespace gantry::cli::gtenant_events

@@ -55,8 +55,7 @@ Result<OtherFiles> read_others(const std::vector<std::string>& paths) {
 
 Result<int> run_import(const Invocation& in) {
   ImportOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   if (options.slurm_conf.empty())
     return fail(ErrorCode::usage, "--slurm=SLURM.CONF is missing: what is to be imported");
   ASSIGN(conf, slurm::read_conf(options.slurm_conf));
@@ -83,32 +82,23 @@ Result<int> run_import(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kImportExamples[] = {
-    {"gtenant import --slurm slurm.conf gres.conf cluster.cfg -d new/",
-     "new/gantry.yaml for the daemons, new/tenants.yaml for gtenant apply"},
-    {"sacctmgr dump research file=cluster.cfg", "How Slurm writes the third file"},
-};
-constexpr ExitDoc kImportExits[] = {
-    {"0", "written; what was left out is told on standard error"},
-    {"1", "a file cannot be read, or what it becomes would be refused"},
-    {"2", "the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kTenantImport;
 const Command kTenantImport{
-    .name = "import",
-    .summary = "Make a configuration and tenants of Slurm's files",
-    .operands = "[GRES.CONF] [DUMP]",
-    .description =
-        "Reads slurm.conf, and if they are named gres.conf and a file of `sacctmgr dump`; writes "
-        "gantry.yaml and the tenants' documents. Accounts below root become tenants with their "
-        "Grp limits as quota, accounts below these projects, users members. What has no "
-        "counterpart is named on standard error with its place. Nothing is sent anywhere.",
-    .options = kImportOptions,
-    .examples = kImportExamples,
-    .exits = kImportExits,
-    .run = run_import,
-};
+    {"import", "Make a configuration and tenants of Slurm's files", "[GRES.CONF] [DUMP]"},
+    {.description =
+         "Reads slurm.conf, and if they are named gres.conf and a file of `sacctmgr dump`; writes "
+         "gantry.yaml and the tenants' documents. Accounts below root become tenants with their "
+         "Grp limits as quota, accounts below these projects, users members. What has no "
+         "counterpart is named on standard error with its place. Nothing is sent anywhere.",
+     .options = kImportOptions,
+     .examples = {{"gtenant import --slurm slurm.conf gres.conf cluster.cfg -d new/",
+                   "new/gantry.yaml for the daemons, new/tenants.yaml for gtenant apply"},
+                  {"sacctmgr dump research file=cluster.cfg", "How Slurm writes the third file"}},
+     .exits = {{"0", "written; what was left out is told on standard error"},
+               {"1", "a file cannot be read, or what it becomes would be refused"},
+               {"2", "the command line is wrong"}},
+     .run = run_import}};
 
 }  // namespace gantry::cli::gtenant_import

@@ -211,8 +211,7 @@ Result<tenancy::ReadDocument> make(const MakeOptions& o, const std::string& name
 
 Result<int> run_create(const Invocation& in) {
   MakeOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& name = (**operands)[0];
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(present, present_documents(*session));
@@ -239,26 +238,22 @@ Result<int> run_create(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kCreateExamples[] = {
-    {"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 --cost-center "
-     "cc-1042 --admin alice",
-     "64 GPUs of its own, up to 192 while others leave them idle"},
-    {"gtenant create interns --tier dev --group interns", "As its tier says"},
-    {"gtenant create vision --gpus 10% --cpus 10% --memory 10% --group vision --dry-run",
-     "A tenth of the cluster; only show it"},
-};
-
 }  // namespace
 
 const Command kTenantCreate{
-    .name = "create",
-    .summary = "Make a tenant with its queue, quota and roles, in one step",
-    .operands = "NAME",
-    .description =
-        "All of it is one document and one transaction; the plan is shown before, and what was "
-        "made afterwards. Without a tier, 2000 of its jobs may be queued and 500 run.",
-    .options = kCreateOptions,
-    .examples = kCreateExamples,
-    .run = run_create};
+    {"create", "Make a tenant with its queue, quota and roles, in one step", "NAME"},
+    {.description =
+         "All of it is one document and one transaction; the plan is shown before, and what was "
+         "made afterwards. Without a tier, 2000 of its jobs may be queued and 500 run.",
+     .options = kCreateOptions,
+     .examples =
+         {{"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 "
+           "--cost-center "
+           "cc-1042 --admin alice",
+           "64 GPUs of its own, up to 192 while others leave them idle"},
+          {"gtenant create interns --tier dev --group interns", "As its tier says"},
+          {"gtenant create vision --gpus 10% --cpus 10% --memory 10% --group vision --dry-run",
+           "A tenth of the cluster; only show it"}},
+     .run = run_create}};
 
 }  // namespace gantry::cli::gtenant_make

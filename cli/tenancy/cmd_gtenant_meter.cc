@@ -13,7 +13,6 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"
@@ -183,8 +182,7 @@ constexpr Option kImportOptions[] = {
 
 Result<int> run_import(const Invocation& in) {
   ImportOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& path = (*operands)->front();
   if (path == "-" && options.batch.empty())
     return fail(ErrorCode::usage, "of standard input --batch has to say what it is called");
@@ -198,10 +196,7 @@ Result<int> run_import(const Invocation& in) {
   import.lines = std::move(*lines);
   const auto reply = ask<proto::MeterReply>(in.program(), import);
   if (!reply) return fail(reply.error().code, fmt::format("{}: {}", path, reply.error().message));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   for (const proto::PostedBatch& batch : reply->batches) {
     const std::string sum = fmt::format("{}, {} {}", counted(batch.lines, "line"),
                                         format_money(batch.cost), reply->currency);
@@ -229,80 +224,67 @@ constexpr Option kMeterListOptions[] = {
     flag("noheader", 'h', "No line of headers", put<&MeterListOptions::no_header>),
 };
 
+using OfPostedBatch = const proto::PostedBatch&;
 constexpr Column<proto::PostedBatch> kBatchColumns[] = {
-    {'t', "Time", "TIME", 19, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += format_time(b.at); }},
-    {'n', "Batch", "BATCH", 24, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += b.name; }},
-    {'u', "By", "BY", 10, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += b.by.empty() ? "-" : b.by; }},
-    {'l', "Lines", "LINES", 7, true,
-     [](std::string& o, const proto::PostedBatch& b) { o += std::to_string(b.lines); }},
-    {'c', "Cost", "COST", 14, true,
-     [](std::string& o, const proto::PostedBatch& b) { o += format_money(b.cost); }},
-    {'d', "Digest", "DIGEST", 32, false,
-     [](std::string& o, const proto::PostedBatch& b) { o += b.digest; }},
-};
+    {'t', "Time", "TIME", [](Out o, OfPostedBatch b) { o += format_time(b.at); }},
+    {'n', "Batch", "BATCH", [](Out o, OfPostedBatch b) { o += b.name; }},
+    {'u', "By", "BY", [](Out o, OfPostedBatch b) { o += b.by.empty() ? "-" : b.by; }},
+    {'l', "Lines", "LINES", [](Out o, OfPostedBatch b) { o += std::to_string(b.lines); }},
+    {'c', "Cost", "COST", [](Out o, OfPostedBatch b) { o += format_money(b.cost); }},
+    {'d', "Digest", "DIGEST", [](Out o, OfPostedBatch b) { o += b.digest; }}};
 constexpr std::string_view kBatchFormat = "%t %n %u %.7l %.14c";
 
 Result<int> run_meter_list(const Invocation& in) {
   MeterListOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   const std::span<const Column<proto::PostedBatch>> columns(kBatchColumns);
   ASSIGN(layout, parse_format(options.format.empty() ? kBatchFormat : options.format,
                               infos(columns), options.format.empty()));
   ASSIGN(reply, ask<proto::MeterReply>(in.program(), proto::ListMeters{}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  if (options.json) return print_pretty(*reply);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const proto::PostedBatch& batch : reply->batches) add_row(table, columns, batch);
   return 0;
 }
 
-constexpr Example kMeterExamples[] = {
-    {"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
-    {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
-    {"gtenant meter list", "What was imported, and shared costs of months that are over"},
-};
-
 const Command kMeterImport{
-    .name = "import",
-    .summary = "Charge what was metered elsewhere",
-    .operands = "FILE",
-    .description =
-        "FILE (- is standard input) is CSV; its first line names the columns: date (2026-11-30), "
-        "tenant, meter, amount (up to three places), and project and user if they are to be kept "
-        "apart. Prices are those of `meters` in the price book of that day. All lines are "
-        "charged, or none. A batch is charged once: importing the same file again does nothing, "
-        "another file of its name is refused. A correction is a batch of its own; its amounts may "
-        "be negative.",
-    .options = kImportOptions,
-    .examples = kMeterExamples,
-    .run = run_import};
-const Command kMeterList{.name = "list",
-                         .summary = "List what was imported",
-                         .description =
-                             "Fields of -o: %t time, %n batch, %u who imported it, %l "
-                             "lines, %c cost, %d digest of the file.",
-                         .options = kMeterListOptions,
-                         .examples = kMeterExamples,
-                         .run = run_meter_list};
+    {"import", "Charge what was metered elsewhere", "FILE"},
+    {.description =
+         "FILE (- is standard input) is CSV; its first line names the columns: date (2026-11-30), "
+         "tenant, meter, amount (up to three places), and project and user if they are to be kept "
+         "apart. Prices are those of `meters` in the price book of that day. All lines are "
+         "charged, or none. A batch is charged once: importing the same file again does nothing, "
+         "another file of its name is refused. A correction is a batch of its own; its amounts may "
+         "be negative.",
+     .options = kImportOptions,
+     .examples = {{"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
+                  {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
+                  {"gtenant meter list",
+                   "What was imported, and shared costs of months that are over"}},
+     .run = run_import}};
+const Command kMeterList{
+    {"list", "List what was imported"},
+    {.description = "Fields of -o: %t time, %n batch, %u who imported it, %l "
+                    "lines, %c cost, %d digest of the file.",
+     .options = kMeterListOptions,
+     .examples = {{"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
+                  {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
+                  {"gtenant meter list",
+                   "What was imported, and shared costs of months that are over"}},
+     .run = run_meter_list}};
 constexpr const Command* kMeterSub[] = {&kMeterImport, &kMeterList};
 
 }  // namespace
 
-const Command kTenantMeter{.name = "meter",
-                           .summary =
-                               "Charge storage and other things metered elsewhere: import, "
-                               "list",
-                           .description = "docs/money.md explains it with an example.",
-                           .examples = kMeterExamples,
-                           .run = nullptr,
-                           .sub = kMeterSub};
+const Command kTenantMeter{
+    {"meter",
+     "Charge storage and other things metered elsewhere: import, "
+     "list"},
+    {.description = "docs/money.md explains it with an example.",
+     .examples = {{"gtenant meter import --check storage-2026-11.csv", "What it comes to"},
+                  {"gtenant meter import storage-2026-11.csv", "Charges it, once"},
+                  {"gtenant meter list",
+                   "What was imported, and shared costs of months that are over"}},
+     .sub = kMeterSub}};
 
 }  // namespace gantry::cli::gtenant_meter

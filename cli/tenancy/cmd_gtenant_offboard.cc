@@ -135,8 +135,7 @@ Result<void> check_removal(const proto::TenancyDocuments& present, const std::st
 
 Result<int> run_offboard(const Invocation& in) {
   OffboardOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& name = (**operands)[0];
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(use, use_of(*session, name));
@@ -167,23 +166,18 @@ Result<int> run_offboard(const Invocation& in) {
   return finish_change(in, *session, removal_of(*present, name), options);
 }
 
-constexpr Example kExamples[] = {
-    {"gtenant offboard interns --archive /srv/archive", "Wait for its jobs, then remove it"},
-    {"gtenant offboard interns --cancel --yes", "At once"},
-};
-
 }  // namespace
 
 const Command kTenantOffboard{
-    .name = "offboard",
-    .summary = "Close a tenant, keep its records, remove it",
-    .operands = "TENANT",
-    .description =
-        "No job is accepted any more from the first step on (limits.queued_jobs: 0). When it was "
-        "stopped half-way, run it again. `gtenant apply -f` of the archived document brings the "
-        "tenant back.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run_offboard};
+    {"offboard", "Close a tenant, keep its records, remove it", "TENANT"},
+    {.description =
+         "No job is accepted any more from the first step on (limits.queued_jobs: 0). When it was "
+         "stopped half-way, run it again. `gtenant apply -f` of the archived document brings the "
+         "tenant back.",
+     .options = kOptions,
+     .examples = {{"gtenant offboard interns --archive /srv/archive",
+                   "Wait for its jobs, then remove it"},
+                  {"gtenant offboard interns --cancel --yes", "At once"}},
+     .run = run_offboard}};
 
 }  // namespace gantry::cli::gtenant_offboard

@@ -68,14 +68,9 @@ Result<void> set_since(TestOptions& o, std::string_view text) {
   o.since = *since;
   return {};
 }
-Result<void> set_most(TestOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of examples", text, 0, 10'000));
-  o.most = static_cast<std::uint64_t>(*n);
-  return {};
-}
-
 constexpr Option kTestOptions[] = {
-    takes("examples", 'n', "N", "Name at most N jobs of each policy (default 10)", call<set_most>),
+    takes("examples", 'n', "N", "Name at most N jobs of each policy (default 10)",
+          number<"the number of examples", 0, 10'000, &TestOptions::most>),
     takes("filename", 'f', "FILE|DIR", "Documents of the kind Policy; may be given several times",
           call<add_file>),
     takes("since", 'S', "TIME",
@@ -152,8 +147,7 @@ void print(const std::vector<Policy>& policies, const std::map<std::string, Effe
 Result<int> run_test(const Invocation& in) {
   TestOptions options;
   options.since = system_now() - hours(7 * 24);
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   if (options.files.empty()) return fail(ErrorCode::usage, "no file is given; use -f FILE");
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(policies, policies_in(options, *session));
@@ -170,8 +164,7 @@ struct NoOptions {};
 
 Result<int> run_fields(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 0);
   constexpr std::array<std::pair<policy::Measure, std::string_view>, 5> kWords{
       {{policy::Measure::text, "text"},
        {policy::Measure::number, "number"},
@@ -188,43 +181,34 @@ Result<int> run_fields(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kTestExamples[] = {
-    {"gtenant policy test -f rules.yaml -S now-30days",
-     "What these policies would have done to the jobs of a month"}};
 const Command kTest{
-    .name = "test",
-    .summary = "What policies would have done to the jobs of the past",
-    .description =
-        "Nothing is applied. Each policy is asked alone, whatever its mode, about the jobs that "
-        "accounting shows you. Where a policy asks for what accounting does not keep (an image, a "
-        "network), it says of how many jobs; apply it with `mode: audit` to see what it would do "
-        "to "
-        "those that come.",
-    .options = kTestOptions,
-    .examples = kTestExamples,
-    .run = run_test};
+    {"test", "What policies would have done to the jobs of the past"},
+    {.description =
+         "Nothing is applied. Each policy is asked alone, whatever its mode, about the jobs that "
+         "accounting shows you. Where a policy asks for what accounting does not keep (an image, a "
+         "network), it says of how many jobs; apply it with `mode: audit` to see what it would do "
+         "to "
+         "those that come.",
+     .options = kTestOptions,
+     .examples = {{"gtenant policy test -f rules.yaml -S now-30days",
+                   "What these policies would have done to the jobs of a month"}},
+     .run = run_test}};
 
-constexpr Example kFieldExamples[] = {{"gtenant policy fields", "What `match` may name"}};
-const Command kFields{.name = "fields",
-                      .summary = "List the fields of a job that policies may name",
-                      .examples = kFieldExamples,
-                      .run = run_fields};
+const Command kFields{
+    {"fields", "List the fields of a job that policies may name"},
+    {.examples = {{"gtenant policy fields", "What `match` may name"}}, .run = run_fields}};
 
 constexpr const Command* kSub[] = {&kTest, &kFields};
-constexpr Example kExamples[] = {
-    {"gtenant policy fields", "What a policy may ask"},
-    {"gtenant policy test -f rules.yaml", "What it would have done in the last week"}};
 
 }  // namespace
 
 const Command kTenantPolicy{
-    .name = "policy",
-    .summary = "Try policies out before they hold",
-    .description =
-        "Policies are documents (`kind: Policy`), applied and shown as all others. "
-        "docs/policies.md explains them.",
-    .examples = kExamples,
-    .run = nullptr,
-    .sub = kSub};
+    {"policy", "Try policies out before they hold"},
+    {.description = "Policies are documents (`kind: Policy`), applied and shown as all others. "
+                    "docs/policies.md explains them.",
+     .examples = {{"gtenant policy fields", "What a policy may ask"},
+                  {"gtenant policy test -f rules.yaml",
+                   "What it would have done in the last week"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gtenant_policy

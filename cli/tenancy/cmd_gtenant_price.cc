@@ -56,13 +56,13 @@ struct PriceLine {
   std::string book, from, what, price, unit;
 };
 
+using OfPriceLine = const PriceLine&;
 constexpr Column<PriceLine> kPriceColumns[] = {
-    {'b', "Book", "BOOK", 10, false, [](std::string& o, const PriceLine& p) { o += p.book; }},
-    {'f', "From", "FROM", 16, false, [](std::string& o, const PriceLine& p) { o += p.from; }},
-    {'w', "What", "WHAT", 18, false, [](std::string& o, const PriceLine& p) { o += p.what; }},
-    {'p', "Price", "PRICE", 10, true, [](std::string& o, const PriceLine& p) { o += p.price; }},
-    {'u', "Unit", "PER", 12, false, [](std::string& o, const PriceLine& p) { o += p.unit; }},
-};
+    {'b', "Book", "BOOK", [](Out o, OfPriceLine p) { o += p.book; }},
+    {'f', "From", "FROM", [](Out o, OfPriceLine p) { o += p.from; }},
+    {'w', "What", "WHAT", [](Out o, OfPriceLine p) { o += p.what; }},
+    {'p', "Price", "PRICE", [](Out o, OfPriceLine p) { o += p.price; }},
+    {'u', "Unit", "PER", [](Out o, OfPriceLine p) { o += p.unit; }}};
 constexpr std::string_view kPriceFormat = "%b %f %w %.10p %u";
 
 std::string words_of(const tenancy::PricePlan& plan) {
@@ -122,15 +122,11 @@ constexpr Option kPriceListOptions[] = {
 
 Result<int> run_price_list(const Invocation& in) {
   PriceListOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   proto::GetTenancy get;
   get.kinds = {std::string(PriceBook::kName)};
   ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   std::vector<PriceBook> books;
   std::string currency;
   for (const tenancy::Document& document : reply->documents) {
@@ -146,9 +142,7 @@ Result<int> run_price_list(const Invocation& in) {
   const std::span<const Column<PriceLine>> columns(kPriceColumns);
   const auto known = infos(columns);
   ASSIGN(layout, parse_format(kPriceFormat, known, true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const PriceBook& book : books)
     for (const PriceLine& line : lines_of(book, currency)) add_row(table, columns, line);
   return 0;
@@ -157,51 +151,38 @@ Result<int> run_price_list(const Invocation& in) {
 constexpr auto kPriceApplyOptions = join(kPriceFileOption, kPlanOptions);
 constexpr auto kPriceDiffOptions = join(kPriceFileOption, kJsonOption);
 
-constexpr ExitDoc kPriceDiffExits[] = {{"0", "nothing would change"},
-                                       {"1", "a file is wrong, or no answer"},
-                                       {"2", "the command line is wrong"},
-                                       {"3", "something would change"}};
-
-constexpr Example kPriceApplyExamples[] = {
-    {"gtenant price apply -f prices.yaml", "Shows what changes, and asks"}};
 const Command kPriceApply{
-    .name = "apply",
-    .summary = "Create and change price books from files",
-    .description =
-        "Shows what would change, asks, and applies all of it or nothing. What was charged until "
-        "then stays as it is; jobs that run are charged the new prices from then on.",
-    .options = kPriceApplyOptions,
-    .examples = kPriceApplyExamples,
-    .run = run_change<PriceOptions, price_change, false>};
-constexpr Example kPriceListExamples[] = {
-    {"gtenant price list", "The books, and which one is in force"}};
-const Command kPriceList{.name = "list",
-                         .summary = "List the prices, by the date from which they count",
-                         .options = kPriceListOptions,
-                         .examples = kPriceListExamples,
-                         .run = run_price_list};
-constexpr Example kPriceDiffExamples[] = {
-    {"gtenant price diff -f prices.yaml", "What apply would change"}};
-const Command kPriceDiff{.name = "diff",
-                         .summary = "Show what price apply would change",
-                         .options = kPriceDiffOptions,
-                         .examples = kPriceDiffExamples,
-                         .exits = kPriceDiffExits,
-                         .run = run_change<PriceOptions, price_change, true>};
+    {"apply", "Create and change price books from files"},
+    {.description =
+         "Shows what would change, asks, and applies all of it or nothing. What was charged until "
+         "then stays as it is; jobs that run are charged the new prices from then on.",
+     .options = kPriceApplyOptions,
+     .examples = {{"gtenant price apply -f prices.yaml", "Shows what changes, and asks"}},
+     .run = run_change<PriceOptions, price_change, false>}};
+const Command kPriceList{
+    {"list", "List the prices, by the date from which they count"},
+    {.options = kPriceListOptions,
+     .examples = {{"gtenant price list", "The books, and which one is in force"}},
+     .run = run_price_list}};
+const Command kPriceDiff{
+    {"diff", "Show what price apply would change"},
+    {.options = kPriceDiffOptions,
+     .examples = {{"gtenant price diff -f prices.yaml", "What apply would change"}},
+     .exits = {{"0", "nothing would change"},
+               {"1", "a file is wrong, or no answer"},
+               {"2", "the command line is wrong"},
+               {"3", "something would change"}},
+     .run = run_change<PriceOptions, price_change, true>}};
 constexpr const Command* kPriceSub[] = {&kPriceApply, &kPriceList, &kPriceDiff};
-
-constexpr Example kPriceExamples[] = {
-    {"gtenant price apply -f prices.yaml", "New prices, after a look at what changes"},
-    {"gtenant price list", "What an hour of each thing costs"},
-};
 
 }  // namespace
 
-const Command kTenantPrice{.name = "price",
-                           .summary = "What an hour of each thing costs: apply, list and diff",
-                           .description = "docs/money.md explains price books with examples.",
-                           .examples = kPriceExamples,
-                           .run = nullptr,
-                           .sub = kPriceSub};
+const Command kTenantPrice{
+    {"price", "What an hour of each thing costs: apply, list and diff"},
+    {.description = "docs/money.md explains price books with examples.",
+     .examples = {{"gtenant price apply -f prices.yaml",
+                   "New prices, after a look at what changes"},
+                  {"gtenant price list", "What an hour of each thing costs"}},
+     .sub = kPriceSub}};
 
 }  // namespace gantry::cli::gtenant_price

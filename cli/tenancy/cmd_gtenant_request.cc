@@ -20,10 +20,6 @@ struct AskOptions {
   bool json = false;
 };
 
-Result<void> set_budget(AskOptions& o, std::string_view text) {
-  o.wanted.budget = text;
-  return {};
-}
 Result<void> set_amount(AskOptions& o, std::string_view text) {
   const auto amount = parse_money(text);
   if (!amount) return fail(ErrorCode::usage, "--amount: " + amount.error().message);
@@ -34,14 +30,6 @@ Result<void> set_until(AskOptions& o, std::string_view text) {
   const auto until = parse_time(text, system_now());
   if (!until) return fail(ErrorCode::usage, "--until: " + until.error().message);
   o.wanted.until = *until;
-  return {};
-}
-Result<void> set_flavor(AskOptions& o, std::string_view text) {
-  o.wanted.flavor = text;
-  return {};
-}
-Result<void> set_reason(AskOptions& o, std::string_view text) {
-  o.wanted.reason = text;
   return {};
 }
 Result<void> set_quota(AskOptions& o, std::string_view text) {
@@ -61,10 +49,10 @@ Result<void> set_quota(AskOptions& o, std::string_view text) {
 
 constexpr Option kAskOptions[] = {
     takes("amount", "MONEY", "How much more the budget is to be", call<set_amount>),
-    takes("budget", "NAME", "Of which budget, with --amount", call<set_budget>),
-    takes("comment", 'm', "TEXT", "Why", call<set_reason>),
+    takes("budget", "NAME", "Of which budget, with --amount", put<AT(AskOptions, wanted.budget)>),
+    takes("comment", 'm', "TEXT", "Why", put<AT(AskOptions, wanted.reason)>),
     takes("flavor", "FLAVOR", "Of which quota; of all flavors together unless given",
-          call<set_flavor>),
+          put<AT(AskOptions, wanted.flavor)>),
     flag("json", "As JSON", put<&AskOptions::json>),
     takes("quota", "RESOURCE=N", "How much more nominal quota: gpu=8, memory=512Gi",
           call<set_quota>),
@@ -89,8 +77,7 @@ void print_reply(const proto::IncreaseReply& reply, bool json) {
 
 Result<int> run_ask(const Invocation& in) {
   AskOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   options.wanted.tenant = (**operands)[0];
   const Increase& w = options.wanted;
   if (w.amount.has_value() == w.quota.has_value() || w.amount.has_value() == w.budget.empty())
@@ -115,8 +102,7 @@ constexpr Option kDecideOptions[] = {
 
 Result<int> decide(const Invocation& in, IncreaseState state) {
   DecideOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(number, parse_integer("the request's number", (**operands)[0], 1, INT64_MAX));
   ASSIGN(reply, ask<proto::IncreaseReply>(
                     in.program(), proto::DecideIncrease{static_cast<std::uint64_t>(*number), state,
@@ -163,109 +149,84 @@ void put_text(O o, const std::string& text) {
 }
 
 constexpr Column<RequestRow> kRequestColumns[] = {
-    {'i', "Request", "REQUEST", 7, true, [](O o, R r) { o += std::to_string(r.increase->number); }},
-    {'t', "Tenant", "TENANT", 10, false, [](O o, R r) { o += r.increase->tenant; }},
-    {'w', "What", "MORE", 20, false, [](O o, R r) { o += r.what; }},
-    {'u', "Until", "UNTIL", 19, false,
+    {'i', "Request", "REQUEST", [](O o, R r) { o += std::to_string(r.increase->number); }},
+    {'t', "Tenant", "TENANT", [](O o, R r) { o += r.increase->tenant; }},
+    {'w', "What", "MORE", [](O o, R r) { o += r.what; }},
+    {'u', "Until", "UNTIL",
      [](O o, R r) { o += r.increase->until ? format_time(*r.increase->until) : "for good"; }},
-    {'s', "State", "STATE", 9, false, [](O o, R r) { o += enum_name(r.increase->state); }},
-    {'b', "By", "BY", 8, false, [](O o, R r) { o += r.increase->asked_by; }},
-    {'d', "Decided", "DECIDED", 8, false, [](O o, R r) { put_text(o, r.increase->decided_by); }},
-    {'r', "Reason", "REASON", 20, false,
-     [](O o, R r) {
+    {'s', "State", "STATE", [](O o, R r) { o += enum_name(r.increase->state); }},
+    {'b', "By", "BY", [](O o, R r) { o += r.increase->asked_by; }},
+    {'d', "Decided", "DECIDED", [](O o, R r) { put_text(o, r.increase->decided_by); }},
+    {'r', "Reason", "REASON", [](O o, R r) {
        put_text(o, r.increase->note.empty() ? r.increase->reason
                                             : r.increase->reason + " (" + r.increase->note + ")");
-     }},
-};
+     }}};
 constexpr std::string_view kRequestFormat = "%.7i %t %w %u %s %b %d %r";
 
 Result<int> run_request_list(const Invocation& in) {
   RequestListOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
-  const auto reply =
-      ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all});
-  if (!reply) return tl::unexpected(reply.error());
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
+  ASSIGN(reply,
+         ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all}));
+  if (options.json) return print_pretty(*reply);
   const std::span<const Column<RequestRow>> columns(kRequestColumns);
   ASSIGN(layout, parse_format(kRequestFormat, infos(columns), true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const Increase& i : reply->rows)
     add_row(table, columns, RequestRow{&i, what_of(i, reply->currency)});
   return 0;
 }
 
-constexpr Example kRequestExamples[] = {
-    {"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
-     "More money until the end of the month"},
-    {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'", "More quota"},
-    {"gtenant request list", "What is asked for, and what is in force"},
-    {"gtenant request approve 7", "A platform admin's word"},
-};
-
-const Command kRequestAsk{.name = "ask",
-                          .summary = "Ask for more of a budget or of quota",
-                          .operands = "TENANT",
-                          .options = kAskOptions,
-                          .examples = kRequestExamples,
-                          .run = run_ask};
-constexpr Example kRequestListExamples[] = {
-    {"gtenant request list", "Those that are open or in force"}};
-const Command kRequestList{.name = "list",
-                           .summary = "List requests that are open or in force",
-                           .operands = "[TENANT...]",
-                           .options = kRequestListOptions,
-                           .examples = kRequestListExamples,
-                           .run = run_request_list};
-constexpr Example kRequestApproveExamples[] = {
-    {"gtenant request approve 7", "From now on the budget or quota is larger"}};
-const Command kRequestApprove{.name = "approve",
-                              .summary = "Grant a request (platform admins)",
-                              .operands = "NUMBER",
-                              .options = kDecideOptions,
-                              .examples = kRequestApproveExamples,
-                              .run = run_approve};
-constexpr Example kRequestDenyExamples[] = {
-    {"gtenant request deny 7 -m 'next quarter'", "With a reason for who asked"}};
-const Command kRequestDeny{.name = "deny",
-                           .summary = "Refuse a request (platform admins)",
-                           .operands = "NUMBER",
-                           .options = kDecideOptions,
-                           .examples = kRequestDenyExamples,
-                           .run = run_deny};
-constexpr Example kRequestWithdrawExamples[] = {{"gtenant request withdraw 7", "Of one's own"}};
-const Command kRequestWithdraw{.name = "withdraw",
-                               .summary = "Take back a request that is not decided",
-                               .operands = "NUMBER",
-                               .options = kDecideOptions,
-                               .examples = kRequestWithdrawExamples,
-                               .run = run_withdraw};
-constexpr Example kRequestEndExamples[] = {
-    {"gtenant request end 7", "Take an approved increase back before its time"}};
-const Command kRequestEnd{.name = "end",
-                          .summary = "End what was approved, now (platform admins)",
-                          .operands = "NUMBER",
-                          .options = kDecideOptions,
-                          .examples = kRequestEndExamples,
-                          .run = run_end};
+const Command kRequestAsk{
+    {"ask", "Ask for more of a budget or of quota", "TENANT"},
+    {.options = kAskOptions,
+     .examples = {{"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
+                   "More money until the end of the month"},
+                  {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'",
+                   "More quota"},
+                  {"gtenant request list", "What is asked for, and what is in force"},
+                  {"gtenant request approve 7", "A platform admin's word"}},
+     .run = run_ask}};
+const Command kRequestList{
+    {"list", "List requests that are open or in force", "[TENANT...]"},
+    {.options = kRequestListOptions,
+     .examples = {{"gtenant request list", "Those that are open or in force"}},
+     .run = run_request_list}};
+const Command kRequestApprove{
+    {"approve", "Grant a request (platform admins)", "NUMBER"},
+    {.options = kDecideOptions,
+     .examples = {{"gtenant request approve 7", "From now on the budget or quota is larger"}},
+     .run = run_approve}};
+const Command kRequestDeny{
+    {"deny", "Refuse a request (platform admins)", "NUMBER"},
+    {.options = kDecideOptions,
+     .examples = {{"gtenant request deny 7 -m 'next quarter'", "With a reason for who asked"}},
+     .run = run_deny}};
+const Command kRequestWithdraw{{"withdraw", "Take back a request that is not decided", "NUMBER"},
+                               {.options = kDecideOptions,
+                                .examples = {{"gtenant request withdraw 7", "Of one's own"}},
+                                .run = run_withdraw}};
+const Command kRequestEnd{
+    {"end", "End what was approved, now (platform admins)", "NUMBER"},
+    {.options = kDecideOptions,
+     .examples = {{"gtenant request end 7", "Take an approved increase back before its time"}},
+     .run = run_end}};
 constexpr const Command* kRequestSub[] = {&kRequestAsk,  &kRequestList,     &kRequestApprove,
                                           &kRequestDeny, &kRequestWithdraw, &kRequestEnd};
 
 }  // namespace
 
 const Command kTenantRequest{
-    .name = "request",
-    .summary = "More of a budget or of quota: ask, list, approve, deny, withdraw, end",
-    .description =
-        "A tenant's admin asks, a platform admin decides. What is approved is added to the budget "
-        "or to the nominal quota until its time is over; documents stay as they are.",
-    .examples = kRequestExamples,
-    .run = nullptr,
-    .sub = kRequestSub};
+    {"request", "More of a budget or of quota: ask, list, approve, deny, withdraw, end"},
+    {.description =
+         "A tenant's admin asks, a platform admin decides. What is approved is added to the budget "
+         "or to the nominal quota until its time is over; documents stay as they are.",
+     .examples = {{"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
+                   "More money until the end of the month"},
+                  {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'",
+                   "More quota"},
+                  {"gtenant request list", "What is asked for, and what is in force"},
+                  {"gtenant request approve 7", "A platform admin's word"}},
+     .sub = kRequestSub}};
 
 }  // namespace gantry::cli::gtenant_request

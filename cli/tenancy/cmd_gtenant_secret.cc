@@ -51,19 +51,13 @@ struct SecretOptions {
   bool no_header = false;
 };
 
-Result<void> set_keep(SecretOptions& o, std::string_view text) {
-  ASSIGN(keep, parse_integer("--keep", text, 1, proto::kMaxSecretVersions));
-  o.keep = static_cast<std::uint32_t>(*keep);
-  return {};
-}
-
 constexpr Option kSetOptions[] = {
     takes("file", 'f', "FILE",
           "Take the content from this file, byte by byte (default: standard input)",
           put<&SecretOptions::file>),
     flag("json", "As JSON", put<&SecretOptions::json>),
     takes("keep", "N", "How many versions are kept, with the new one (1 to 16, default 5)",
-          call<set_keep>),
+          number<"--keep", 1, proto::kMaxSecretVersions, &SecretOptions::keep>),
 };
 constexpr Option kListOptions[] = {
     flag("json", "As JSON", put<&SecretOptions::json>),
@@ -123,14 +117,12 @@ const SecretVersion* used_last(const SecretRow& row) {
 }
 
 Result<int> print_json(const proto::SecretList& list) {
-  fmt::print("{}\n", codec::to_json(list, codec::JsonStyle::pretty));
-  return 0;
+  return print_pretty(list);
 }
 
 Result<int> run_set(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
   ASSIGN(content, read_content(options.file));
   proto::SetSecret message;
@@ -150,8 +142,7 @@ Result<int> run_set(const Invocation& in) {
 
 Result<int> run_remove(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::yes));
   ASSIGN(reply, ask<proto::SecretList>(
                     in.program(), proto::RemoveSecret{named->tenant, named->name, named->version}));
@@ -171,43 +162,36 @@ Result<int> run_remove(const Invocation& in) {
 using O = std::string&;
 using R = const SecretRow&;
 constexpr Column<SecretRow> kSecretColumns[] = {
-    {'t', "Tenant", "TENANT", 10, false, [](O o, R r) { o += r.tenant; }},
-    {'n', "Name", "NAME", 20, false, [](O o, R r) { o += r.name; }},
-    {'v', "Versions", "VERSIONS", 10, false, [](O o, R r) { o += versions_of(r); }},
-    {'s', "Set", "SET", 19, false, [](O o, R r) { o += format_time(newest(r).made); }},
-    {'b', "By", "BY", 8, false, [](O o, R r) { o += newest(r).by; }},
-    {'u', "Used", "USED", 19, false,
+    {'t', "Tenant", "TENANT", [](O o, R r) { o += r.tenant; }},
+    {'n', "Name", "NAME", [](O o, R r) { o += r.name; }},
+    {'v', "Versions", "VERSIONS", [](O o, R r) { o += versions_of(r); }},
+    {'s', "Set", "SET", [](O o, R r) { o += format_time(newest(r).made); }},
+    {'b', "By", "BY", [](O o, R r) { o += newest(r).by; }},
+    {'u', "Used", "USED",
      [](O o, R r) { o += used_last(r) == nullptr ? "-" : format_time(*used_last(r)->used); }},
-    {'j', "Job", "JOB", 7, true,
-     [](O o, R r) {
+    {'j', "Job", "JOB", [](O o, R r) {
        o += used_last(r) == nullptr ? "-" : std::to_string(used_last(r)->used_by.value());
-     }},
-};
+     }}};
 constexpr std::string_view kSecretFormat = "%t %n %v %s %b %u %.7j";
 
 Result<int> run_list(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(reply, ask<proto::SecretList>(in.program(), proto::ListSecrets{**operands, ""}));
   if (options.json) return print_json(*reply);
   const std::span<const Column<SecretRow>> columns(kSecretColumns);
   ASSIGN(layout, parse_format(kSecretFormat, infos(columns), true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(std::move(*layout), style, stdout);
+  TableWriter table(std::move(*layout), {.header = !options.no_header}, stdout);
   for (const SecretRow& row : reply->rows) add_row(table, columns, row);
   return 0;
 }
 
 Result<int> run_show(const Invocation& in) {
   SecretOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
-  const auto reply =
-      ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply,
+         ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name}));
   if (options.json) return print_json(*reply);
   for (const SecretRow& row : reply->rows) {
     fmt::print("secret {}/{}\n", row.tenant, row.name);
@@ -221,58 +205,44 @@ Result<int> run_show(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kSetExamples[] = {
-    {"gtenant secret set fraud/hub-token --file hub.token", "A new secret, or its next version"},
-    {"vault read -field=key secret/db | gtenant secret set fraud/db-key --keep 2",
-     "From another program; the version before stays for jobs that name it"}};
-constexpr Example kListExamples[] = {{"gtenant secret list fraud", "Those of one tenant"}};
-constexpr Example kShowExamples[] = {
-    {"gtenant secret show fraud/hub-token", "Versions, who set them, and when a job last got one"}};
-constexpr Example kRemoveExamples[] = {
-    {"gtenant secret rm fraud/hub-token@3", "One version"},
-    {"gtenant secret rm fraud/hub-token", "All of it; jobs that name it wait"}};
-
 const Command kSecretSet{
-    .name = "set",
-    .summary = "Make a secret, or its next version",
-    .operands = "TENANT/NAME",
-    .description =
-        "The content is the file as it is, of at most 64 KiB. The controller keeps it "
-        "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
-    .options = kSetOptions,
-    .examples = kSetExamples,
-    .run = run_set};
-const Command kSecretList{.name = "list",
-                          .summary = "List the secrets of tenants, without their content",
-                          .operands = "[TENANT...]",
-                          .options = kListOptions,
-                          .examples = kListExamples,
-                          .run = run_list};
-const Command kSecretShow{.name = "show",
-                          .summary = "Show the versions of a secret, without their content",
-                          .operands = "TENANT/NAME",
-                          .options = kOneOptions,
-                          .examples = kShowExamples,
-                          .run = run_show};
-const Command kSecretRemove{.name = "rm",
-                            .summary = "Remove a secret, or one version of it",
-                            .operands = "TENANT/NAME[@VERSION]",
-                            .options = kOneOptions,
-                            .examples = kRemoveExamples,
-                            .run = run_remove};
+    {"set", "Make a secret, or its next version", "TENANT/NAME"},
+    {.description =
+         "The content is the file as it is, of at most 64 KiB. The controller keeps it "
+         "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
+     .options = kSetOptions,
+     .examples = {{"gtenant secret set fraud/hub-token --file hub.token",
+                   "A new secret, or its next version"},
+                  {"vault read -field=key secret/db | gtenant secret set fraud/db-key --keep 2",
+                   "From another program; the version before stays for jobs that name it"}},
+     .run = run_set}};
+const Command kSecretList{
+    {"list", "List the secrets of tenants, without their content", "[TENANT...]"},
+    {.options = kListOptions,
+     .examples = {{"gtenant secret list fraud", "Those of one tenant"}},
+     .run = run_list}};
+const Command kSecretShow{
+    {"show", "Show the versions of a secret, without their content", "TENANT/NAME"},
+    {.options = kOneOptions,
+     .examples = {{"gtenant secret show fraud/hub-token",
+                   "Versions, who set them, and when a job last got one"}},
+     .run = run_show}};
+const Command kSecretRemove{
+    {"rm", "Remove a secret, or one version of it", "TENANT/NAME[@VERSION]"},
+    {.options = kOneOptions,
+     .examples = {{"gtenant secret rm fraud/hub-token@3", "One version"},
+                  {"gtenant secret rm fraud/hub-token", "All of it; jobs that name it wait"}},
+     .run = run_remove}};
 constexpr const Command* kSecretSub[] = {&kSecretSet, &kSecretList, &kSecretShow, &kSecretRemove};
-
-constexpr Example kSecretExamples[] = {
-    {"gtenant secret set fraud/hub-token --file hub.token", "Its admins make one"},
-    {"gbatch -p fraud --secret=hub-token train.sh", "A job finds it in /run/secrets/hub-token"}};
 
 }  // namespace
 
-const Command kTenantSecret{.name = "secret",
-                            .summary = "Secrets of tenants for their jobs: set, list, show, rm",
-                            .description = "docs/secrets.md says what is protected from whom.",
-                            .examples = kSecretExamples,
-                            .run = nullptr,
-                            .sub = kSecretSub};
+const Command kTenantSecret{
+    {"secret", "Secrets of tenants for their jobs: set, list, show, rm"},
+    {.description = "docs/secrets.md says what is protected from whom.",
+     .examples = {{"gtenant secret set fraud/hub-token --file hub.token", "Its admins make one"},
+                  {"gbatch -p fraud --secret=hub-token train.sh",
+                   "A job finds it in /run/secrets/hub-token"}},
+     .sub = kSecretSub}};
 
 }  // namespace gantry::cli::gtenant_secret

@@ -7,7 +7,6 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 #include "common/text/text.h"
 #include "config/tenancy/write.h"
 
@@ -20,26 +19,21 @@ struct GetOptions {
   bool json = false;
 };
 
-Result<void> set_revision(GetOptions& options, std::string_view text) {
-  ASSIGN(revision, parse_revision(text));
-  options.revision = *revision;
-  return {};
-}
-
 constexpr Option kGetOptions[] = {
     flag("json", "As JSON", put<&GetOptions::json>),
-    takes("revision", 'r', "N", "As they were at an earlier revision", call<set_revision>),
+    takes("revision", 'r', "N", "As they were at an earlier revision",
+          parsed<parse_revision, &GetOptions::revision>),
 };
 constexpr Option kExportOptions[] = {
     takes("directory", 'd', "DIR", "A file for each, kind/name.yaml, instead of standard output",
           put<&GetOptions::folder>),
-    takes("revision", 'r', "N", "As they were at an earlier revision", call<set_revision>),
+    takes("revision", 'r', "N", "As they were at an earlier revision",
+          parsed<parse_revision, &GetOptions::revision>),
 };
 
 Result<int> run_get(const Invocation& in) {
   GetOptions options;
-  ASSIGN(operands, in.parse(&options, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, kAnyOperands);
   const std::vector<std::string>& words = **operands;
   ASSIGN(kind, kind_named(words[0]));
   proto::GetTenancy get;
@@ -64,8 +58,7 @@ Result<int> run_get(const Invocation& in) {
 
 Result<int> run_export(const Invocation& in) {
   GetOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   proto::GetTenancy get;
   get.revision = options.revision;
   ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
@@ -97,15 +90,10 @@ struct HistoryOptions {
   bool json = false;
 };
 
-Result<void> set_limit(HistoryOptions& options, std::string_view text) {
-  ASSIGN(number, parse_integer("the number of revisions", text, 1, 1'000'000));
-  options.limit = static_cast<std::uint32_t>(*number);
-  return {};
-}
-
 constexpr Option kHistoryOptions[] = {
     flag("json", "As JSON", put<&HistoryOptions::json>),
-    takes("limit", "N", "Only the newest N", call<set_limit>),
+    takes("limit", "N", "Only the newest N",
+          number<"the number of revisions", 1, 1'000'000, &HistoryOptions::limit>),
     flag("long", 'l', "With what changed in each", put<&HistoryOptions::long_form>),
     flag("noheader", 'h', "No header", put<&HistoryOptions::no_header>),
 };
@@ -130,17 +118,15 @@ std::string changes_of(R revision) {
 }
 
 constexpr Column<proto::TenancyRevision> kHistoryColumns[] = {
-    {'r', "Revision", "REVISION", 8, true, [](O o, R r) { o += std::to_string(r.revision); }},
-    {'t', "Time", "TIME", 19, false, [](O o, R r) { o += format_time(r.at); }},
-    {'u', "Author", "AUTHOR", 8, false, [](O o, R r) { o += r.author; }},
-    {'c', "Changes", "CHANGES", 20, false, [](O o, R r) { o += changes_of(r); }},
-    {'m', "Comment", "COMMENT", 20, false, [](O o, R r) { o += r.comment; }},
-};
+    {'r', "Revision", "REVISION", [](O o, R r) { o += std::to_string(r.revision); }},
+    {'t', "Time", "TIME", [](O o, R r) { o += format_time(r.at); }},
+    {'u', "Author", "AUTHOR", [](O o, R r) { o += r.author; }},
+    {'c', "Changes", "CHANGES", [](O o, R r) { o += changes_of(r); }},
+    {'m', "Comment", "COMMENT", [](O o, R r) { o += r.comment; }}};
 
 Result<int> run_history(const Invocation& in) {
   HistoryOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 2);
   proto::TenancyHistory history;
   history.limit = options.limit;
   if (!(*operands)->empty()) {
@@ -152,10 +138,7 @@ Result<int> run_history(const Invocation& in) {
   if (reply->revisions.empty() && !history.name.empty())
     return fail(ErrorCode::not_found,
                 fmt::format("there never was a {} {}", history.kind, history.name));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   if (options.long_form) {
     for (R revision : reply->revisions) {
       fmt::print("revision {}  {}  {}  {}\n", revision.revision, format_time(revision.at),
@@ -169,44 +152,29 @@ Result<int> run_history(const Invocation& in) {
   }
   const std::span<const Column<proto::TenancyRevision>> columns = kHistoryColumns;
   ASSIGN(layout, parse_format("%.8r %t %u %c %m", infos(columns), true));
-  TableStyle style;
-  style.header = !options.no_header;
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !options.no_header}, stdout);
   for (R revision : reply->revisions) add_row(table, columns, revision);
   return 0;
 }
 
-constexpr Example kGetExamples[] = {
-    {"gtenant get tenant fraud", "One document, as YAML"},
-    {"gtenant get priorityclasses", "All of a kind"},
-};
-
 }  // namespace
 
-const Command kTenantGet{.name = "get",
-                         .summary = "Print documents",
-                         .operands = "KIND [NAME...]",
-                         .description =
-                             "Kinds are tenant, cohort, tier, priorityclass, flavor, "
-                             "nodepool and topology.",
-                         .options = kGetOptions,
-                         .examples = kGetExamples,
-                         .run = run_get};
-constexpr Example kTenantExportExamples[] = {
-    {"gtenant export > tenants.yaml", "Everything in one file, as apply reads it"}};
-const Command kTenantExport{.name = "export",
-                            .summary = "Print all documents, as apply reads them",
-                            .options = kExportOptions,
-                            .examples = kTenantExportExamples,
-                            .run = run_export};
-constexpr Example kTenantHistoryExamples[] = {
-    {"gtenant history --limit 10", "The last ten changes"},
-    {"gtenant history tenant fraud", "Those of one tenant"}};
-const Command kTenantHistory{.name = "history",
-                             .summary = "Who changed what, when, and why",
-                             .operands = "[KIND [NAME]]",
-                             .options = kHistoryOptions,
-                             .examples = kTenantHistoryExamples,
-                             .run = run_history};
+const Command kTenantGet{{"get", "Print documents", "KIND [NAME...]"},
+                         {.description = "Kinds are tenant, cohort, tier, priorityclass, flavor, "
+                                         "nodepool and topology.",
+                          .options = kGetOptions,
+                          .examples = {{"gtenant get tenant fraud", "One document, as YAML"},
+                                       {"gtenant get priorityclasses", "All of a kind"}},
+                          .run = run_get}};
+const Command kTenantExport{
+    {"export", "Print all documents, as apply reads them"},
+    {.options = kExportOptions,
+     .examples = {{"gtenant export > tenants.yaml", "Everything in one file, as apply reads it"}},
+     .run = run_export}};
+const Command kTenantHistory{{"history", "Who changed what, when, and why", "[KIND [NAME]]"},
+                             {.options = kHistoryOptions,
+                              .examples = {{"gtenant history --limit 10", "The last ten changes"},
+                                           {"gtenant history tenant fraud", "Those of one tenant"}},
+                              .run = run_history}};
 
 }  // namespace gantry::cli::gtenant_show

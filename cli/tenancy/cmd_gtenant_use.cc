@@ -5,8 +5,8 @@
 
 #include "cli/columns/tenant_columns.h"
 #include "cli/session.h"
+#include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
-#include "cli/terminal.h"
 
 namespace gantry::cli::gtenant_use {
 namespace {
@@ -57,14 +57,10 @@ template <class Columns, class AddRows, class Tell>
 Result<int> show_use(const Invocation& in, const Columns& columns, std::string_view usual,
                      AddRows add_rows, Tell tell) {
   UseOptions options;
-  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, kAnyOperands);
   ASSIGN(layout, layout_of(options, usual, infos(columns)));
   ASSIGN(reply, ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands}));
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(*reply);
   {
     TableWriter table(*layout, style_of(options), stdout);
     for (const proto::TenantUse& row : reply->rows) add_rows(table, row, options);
@@ -97,37 +93,27 @@ Result<int> run_quota(const Invocation& in) {
   });
 }
 
-constexpr Example kQuotaExamples[] = {
-    {"gtenant quota fraud", "Every line of its quota"},
-    {"gtenant quota -h -o '%n %r %a'", "What each could start now, for scripts"},
-};
-
 }  // namespace
 
-constexpr Example kTenantListExamples[] = {{"gtenant list", "All tenants that you may see"},
-                                           {"gtenant list fraud", "One"}};
 const Command kTenantList{
-    .name = "list",
-    .summary = "List tenants with what they use",
-    .operands = "[TENANT...]",
-    .description =
-        "GPU, CPU and MEMORY are what is used of its own, + what is borrowed, / what it owns.\n\n"
-        "Fields of -o: %n name, %c cohort, %q queued and %r running jobs with their limits, %g "
-        "GPUs, %p cores, %m memory, %d scratch, %i io and %w net per second, %s state.",
-    .options = kUseOptions,
-    .examples = kTenantListExamples,
-    .run = run_list};
+    {"list", "List tenants with what they use", "[TENANT...]"},
+    {.description =
+         "GPU, CPU and MEMORY are what is used of its own, + what is borrowed, / what it owns.\n\n"
+         "Fields of -o: %n name, %c cohort, %q queued and %r running jobs with their limits, %g "
+         "GPUs, %p cores, %m memory, %d scratch, %i io and %w net per second, %s state.",
+     .options = kUseOptions,
+     .examples = {{"gtenant list", "All tenants that you may see"}, {"gtenant list fraud", "One"}},
+     .run = run_list}};
 const Command kTenantQuota{
-    .name = "quota",
-    .summary = "Show what tenants and cohorts use, own, borrow and lend",
-    .operands = "[TENANT|COHORT...]",
-    .description =
-        "On a terminal the bar shows what is used of its own (#), what is borrowed (+), and the "
-        "rest up to the limit (.).\n\n"
-        "Fields of -o: %n name, %r resource, %f flavor, %u used, %o nominal, %b borrowed, %l "
-        "limit, %L lent and lending limit, %a available now, %p part of the limit.",
-    .options = kUseOptions,
-    .examples = kQuotaExamples,
-    .run = run_quota};
+    {"quota", "Show what tenants and cohorts use, own, borrow and lend", "[TENANT|COHORT...]"},
+    {.description =
+         "On a terminal the bar shows what is used of its own (#), what is borrowed (+), and the "
+         "rest up to the limit (.).\n\n"
+         "Fields of -o: %n name, %r resource, %f flavor, %u used, %o nominal, %b borrowed, %l "
+         "limit, %L lent and lending limit, %a available now, %p part of the limit.",
+     .options = kUseOptions,
+     .examples = {{"gtenant quota fraud", "Every line of its quota"},
+                  {"gtenant quota -h -o '%n %r %a'", "What each could start now, for scripts"}},
+     .run = run_quota}};
 
 }  // namespace gantry::cli::gtenant_use

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
 #include "config/nearest.h"

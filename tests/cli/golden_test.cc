@@ -202,7 +202,7 @@ namespace {
 
 // The commands below this one that run and have no example in their help.
 void without_example(const cli::Command& command, const std::string& name, std::string& out) {
-  if (command.run != nullptr && command.examples.empty()) out += name + "\n";
+  if (command.run != nullptr && cli::shown(command.examples).empty()) out += name + "\n";
   for (const cli::Command* sub : command.sub)
     without_example(*sub, fmt::format("{} {}", name, sub->name), out);
 }

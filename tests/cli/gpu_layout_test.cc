@@ -1,6 +1,5 @@
 // Tests how ginfo draws GPUs, and how it finds differences between expected and found GPUs.
-#include "cli/columns/gpu_layout.h"
-#include "cli/cluster/cluster_check.h"
+#include "cli/cluster/daemons.h"
 #include "cli/columns/gpu_columns.h"
 
 #include <doctest/doctest.h>

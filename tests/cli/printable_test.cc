@@ -5,7 +5,6 @@
 #include <random>
 
 #include "cli/bill/focus.h"
-#include "cli/records.h"
 #include "cli/session.h"
 #include "cli/slurm/json.h"
 #include "cli/table.h"
@@ -84,7 +83,7 @@ TEST_CASE(
 TEST_CASE("tables, records and CSV are printable, whatever bytes the texts have") {
   std::mt19937 random(5);
   static constexpr Column<std::string> kColumns[] = {
-      {'t', "text", "TEXT", 10, false, [](std::string& out, const std::string& t) { out += t; }}};
+      {'t', "text", "TEXT", [](std::string& out, const std::string& t) { out += t; }}};
   for (int i = 0; i < 500; ++i) {
     const std::string value = bytes(random);
     std::FILE* file = std::tmpfile();

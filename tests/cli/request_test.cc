@@ -3,7 +3,6 @@
 
 #include "cli/cluster/local_cluster.h"
 #include "cli/columns/job_words.h"
-#include "cli/submit/dependency.h"
 #include "cli/submit/job_options.h"
 #include "cli/submit/job_refs.h"
 #include "common/job/verdict_text.h"

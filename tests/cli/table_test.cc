@@ -5,9 +5,8 @@
 #include <cstdlib>
 
 #include "cli/columns/account_columns.h"
-#include "cli/columns/account_values.h"
 #include "cli/columns/job_columns.h"
-#include "cli/columns/node_columns.h"
+#include "cli/columns/node_values.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/table.h"
 
@@ -24,13 +23,13 @@ constexpr Column<Pet> kPetColumns[] = {
     {.letter = 'n',
      .name = "Name",
      .header = "NAME",
-     .width = 6,
-     .put = [](std::string& o, const Pet& p) { o += p.name; }},
+     .put = [](std::string& o, const Pet& p) { o += p.name; },
+     .width = 6},
     {.letter = 'l',
      .name = "Legs",
      .header = "LEGS",
-     .width = 4,
-     .put = [](std::string& o, const Pet& p) { o += std::to_string(p.legs); }},
+     .put = [](std::string& o, const Pet& p) { o += std::to_string(p.legs); },
+     .width = 4},
 };
 constexpr std::span<const Column<Pet>> kColumns(kPetColumns);
 

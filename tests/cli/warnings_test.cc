@@ -1,7 +1,7 @@
 // What gbatch and sbatch say at a submit about scripts and folders that are probably mistakes.
 #include <doctest/doctest.h>
 
-#include "cli/submit/warnings.h"
+#include "cli/submit/submit.h"
 #include "tests/cli/run_program.h"
 
 using namespace gantry;

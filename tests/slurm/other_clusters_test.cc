@@ -1,9 +1,8 @@
 // Accounts and users of other clusters: sacctmgr keeps them as rows of those clusters' documents.
 #include <doctest/doctest.h>
 
-#include "cli/slurm/accounts/change_words.h"
+#include "cli/slurm/accounts/entity_changes.h"
 #include "cli/slurm/accounts/other_accounts.h"
-#include "cli/slurm/accounts/other_listing.h"
 #include "tests/cli/fake_controller.h"
 
 namespace gantry::cli::slurm {

@@ -1,7 +1,7 @@
 // What options of sbatch and srun must have in common, what follows from them, and --multi-prog.
 #include <doctest/doctest.h>
 
-#include "cli/slurm/step/multi_prog.h"
+#include "cli/slurm/step/task_script.h"
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
 

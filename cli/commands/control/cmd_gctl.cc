@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "cli/cluster/reconfigure.h"
-#include "cli/columns/ended_jobs.h"
+#include "cli/cluster/daemons.h"
+#include "cli/columns/history_rows.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
@@ -36,16 +36,14 @@ Result<int> change_jobs(const Invocation& in, Request request,
 template <class Request>
 Result<int> run_change(const Invocation& in) {
   Request request;
-  ASSIGN(operands, in.parse(&request, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &request, 1, kAnyOperands);
   return change_jobs(in, std::move(request), **operands);
 }
 
 // Without operands, inside a job, it reports for that job itself.
 Result<int> run_checkpointed(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, kAnyOperands);
   std::vector<std::string> jobs = **operands;
   if (const char* own = std::getenv("GANTRY_JOB_ID"); jobs.empty() && own != nullptr)
     jobs.emplace_back(own);
@@ -61,8 +59,7 @@ constexpr Option kRequeueOptions[] = {
 
 Result<int> run_ping(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 0);
   ASSIGN(session, Session::open(in.program()));
   const Instant before = system_now();
   ASSIGN(reply, session->call<proto::PingReply>(proto::Ping{}));
@@ -81,8 +78,7 @@ Result<int> run_ping(const Invocation& in) {
 
 Result<int> run_reconfigure(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 0, 0);
   ASSIGN(done, reconfigure(in.program()));
   return 0;
 }
@@ -91,10 +87,6 @@ struct TokenOptions {
   proto::MakeToken message;
   bool json = false;
 };
-Result<void> set_token_user(TokenOptions& o, std::string_view text) {
-  o.message.user = text;
-  return {};
-}
 Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
   ASSIGN(lifetime, parse_duration(text));
   if (!*lifetime || **lifetime <= Duration{})
@@ -102,34 +94,25 @@ Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
   o.message.lifetime = **lifetime;
   return {};
 }
-Result<void> set_token_audience(TokenOptions& o, std::string_view text) {
-  o.message.audience = text;
-  return {};
-}
-Result<void> set_token_tenant(TokenOptions& o, std::string_view text) {
-  o.message.tenant = text;
-  return {};
-}
 constexpr Option kTokenOptions[] = {
     takes("audience", "SERVICE",
           "Make an identity token for requests to this service, or to all with gantry-services; it "
           "is printed alone, and gives no rights here",
-          call<set_token_audience>),
+          put<AT(TokenOptions, message.audience)>),
     flag("json", "As JSON", put<&TokenOptions::json>),
     takes("lifetime", 't', "TIME",
           "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
           call<set_token_lifetime>),
     takes("tenant", "TENANT",
           "With --audience: in whose name services are called (default: one's only tenant)",
-          call<set_token_tenant>),
+          put<AT(TokenOptions, message.tenant)>),
     takes("user", 'u', "USER", "For this user instead of oneself (administrators)",
-          call<set_token_user>),
+          put<AT(TokenOptions, message.user)>),
 };
 
 Result<int> run_token(const Invocation& in) {
   TokenOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   const bool identity = !options.message.audience.empty();
   if (!identity && !options.message.tenant.empty())
     return fail(ErrorCode::usage, "--tenant belongs to --audience");
@@ -152,8 +135,7 @@ Result<int> run_token(const Invocation& in) {
 template <bool Remove>
 Result<int> run_key(const Invocation& in) {
   NoOptions none;
-  ASSIGN(operands, in.parse(&none, 2, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, 2, 2);
   const std::string& text = (**operands)[1];
   const auto bytes = net::from_hex(text);
   if (!bytes || bytes->size() != net::kKeyBytes)
@@ -169,116 +151,81 @@ Result<int> run_key(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kCheckpointedExamples[] = {
-    {"gctl checkpointed 12", "Job 12 has saved its work now"},
-    {"gctl checkpointed", "Inside a job: this job has"}};
 const Command kCheckpointed{
-    .name = "checkpointed",
-    .summary = "Say that running jobs have saved their work up to now",
-    .operands = "[JOB...]",
-    .description =
-        "When jobs have to leave for others, those that lose the least work go first; "
-        "what was done before the newest checkpoint is not lost. Inside a job it is "
-        "said of the job itself. A job that writes a file need not say it: see "
-        "--checkpoint-file of gbatch.",
-    .examples = kCheckpointedExamples,
-    .run = run_checkpointed};
-constexpr Example kHoldExamples[] = {{"gctl hold 12", "Job 12 waits until it is released"},
-                                     {"gctl hold 15_[4-9]", "So do some tasks of an array"}};
-const Command kHold{.name = "hold",
-                    .summary = "Keep jobs in the queue",
-                    .operands = "JOB...",
-                    .examples = kHoldExamples,
-                    .run = run_change<proto::HoldJobs>};
-constexpr Example kReleaseExamples[] = {{"gctl release 12", "Job 12 may start again"}};
-const Command kRelease{.name = "release",
-                       .summary = "Let held jobs go",
-                       .operands = "JOB...",
-                       .examples = kReleaseExamples,
-                       .run = run_change<proto::ReleaseJobs>};
-constexpr Example kSuspendExamples[] = {
-    {"gctl suspend 12", "Job 12 stands still, and keeps its cores and memory"}};
+    {"checkpointed", "Say that running jobs have saved their work up to now", "[JOB...]"},
+    {.description = "When jobs have to leave for others, those that lose the least work go first; "
+                    "what was done before the newest checkpoint is not lost. Inside a job it is "
+                    "said of the job itself. A job that writes a file need not say it: see "
+                    "--checkpoint-file of gbatch.",
+     .examples = {{"gctl checkpointed 12", "Job 12 has saved its work now"},
+                  {"gctl checkpointed", "Inside a job: this job has"}},
+     .run = run_checkpointed}};
+const Command kHold{{"hold", "Keep jobs in the queue", "JOB..."},
+                    {.examples = {{"gctl hold 12", "Job 12 waits until it is released"},
+                                  {"gctl hold 15_[4-9]", "So do some tasks of an array"}},
+                     .run = run_change<proto::HoldJobs>}};
+const Command kRelease{{"release", "Let held jobs go", "JOB..."},
+                       {.examples = {{"gctl release 12", "Job 12 may start again"}},
+                        .run = run_change<proto::ReleaseJobs>}};
 const Command kSuspend{
-    .name = "suspend",
-    .summary = "Stop running jobs where they are (operators)",
-    .operands = "JOB...",
-    .description =
-        "They keep all that they hold. Time limit, cost and fair share stand still until "
-        "they are let go on with `gctl unsuspend`.",
-    .examples = kSuspendExamples,
-    .run = run_change<proto::SuspendJobs>};
-constexpr Example kUnsuspendExamples[] = {{"gctl unsuspend 12", "Job 12 goes on"}};
-const Command kUnsuspend{.name = "unsuspend",
-                         .summary = "Let suspended jobs go on (operators)",
-                         .operands = "JOB...",
-                         .examples = kUnsuspendExamples,
-                         .run = run_change<proto::ResumeJobs>};
-constexpr Example kRequeueExamples[] = {
-    {"gctl requeue 12", "Job 12 ends and waits again, as after a preemption"},
-    {"gctl requeue --hold 12", "It waits until it is released"}};
-const Command kRequeue{.name = "requeue",
-                       .summary = "End running jobs and put them back into the queue",
-                       .operands = "JOB...",
-                       .options = kRequeueOptions,
-                       .examples = kRequeueExamples,
-                       .run = run_change<proto::RequeueJobs>};
-constexpr Example kPingExamples[] = {
-    {"gctl ping", "Is there an answer, and since when is the controller up"}};
-const Command kPing{.name = "ping",
-                    .summary = "Ask whether the controller is well",
-                    .examples = kPingExamples,
-                    .run = run_ping};
-constexpr Example kReconfigureExamples[] = {
-    {"gctl reconfigure", "Take over what was changed in gantry.yaml"}};
+    {"suspend", "Stop running jobs where they are (operators)", "JOB..."},
+    {.description =
+         "They keep all that they hold. Time limit, cost and fair share stand still until "
+         "they are let go on with `gctl unsuspend`.",
+     .examples = {{"gctl suspend 12", "Job 12 stands still, and keeps its cores and memory"}},
+     .run = run_change<proto::SuspendJobs>}};
+const Command kUnsuspend{
+    {"unsuspend", "Let suspended jobs go on (operators)", "JOB..."},
+    {.examples = {{"gctl unsuspend 12", "Job 12 goes on"}}, .run = run_change<proto::ResumeJobs>}};
+const Command kRequeue{
+    {"requeue", "End running jobs and put them back into the queue", "JOB..."},
+    {.options = kRequeueOptions,
+     .examples = {{"gctl requeue 12", "Job 12 ends and waits again, as after a preemption"},
+                  {"gctl requeue --hold 12", "It waits until it is released"}},
+     .run = run_change<proto::RequeueJobs>}};
+const Command kPing{
+    {"ping", "Ask whether the controller is well"},
+    {.examples = {{"gctl ping", "Is there an answer, and since when is the controller up"}},
+     .run = run_ping}};
 const Command kReconfigure{
-    .name = "reconfigure",
-    .summary = "Have the controller and the nodes read gantry.yaml again (administrators)",
-    .description =
-        "The controller starts anew in its own process, as the nodes do; jobs go on. A file that "
-        "is not sound, or that it cannot start with, changes nothing and is complained about here. "
-        "cluster, controller.host, port, state_dir and secret_key_file take a restart. SIGHUP to "
-        "gantry-ctld does the same.",
-    .examples = kReconfigureExamples,
-    .run = run_reconfigure};
-constexpr Example kTokenExamples[] = {
-    {"export $(gctl token -t 8:00:00)", "Commands of this shell show the token for eight hours"},
-    {"curl -H \"Authorization: Bearer $(gctl token --audience score)\" http://gate:8080/ -H 'Host: "
-     "score.fraud'",
-     "A request to the service score"},
-};
+    {"reconfigure", "Have the controller and the nodes read gantry.yaml again (administrators)"},
+    {.description =
+         "The controller starts anew in its own process, as the nodes do; jobs go on. A file that "
+         "is not sound, or that it cannot start with, changes nothing and is complained about "
+         "here. "
+         "cluster, controller.host, port, state_dir and secret_key_file take a restart. SIGHUP to "
+         "gantry-ctld does the same.",
+     .examples = {{"gctl reconfigure", "Take over what was changed in gantry.yaml"}},
+     .run = run_reconfigure}};
 const Command kToken{
-    .name = "token",
-    .summary = "Make a token that speaks for a user",
-    .description =
-        "For programs that have neither munge nor a key: with GANTRY_TOKEN (or SLURM_JWT) set, "
-        "commands show it instead. Whoever has it is the user until it ends; it cannot be taken "
-        "back. How long it may last is controller.max_token_lifetime's to say. With --audience it "
-        "makes an identity token that gates of services take (controller.identity_lifetime).",
-    .options = kTokenOptions,
-    .examples = kTokenExamples,
-    .run = run_token};
-constexpr Example kKeyAddExamples[] = {
-    {"gctl key add alice \"$(cat alice.pub)\"", "The key that `gantry keygen` printed for alice"}};
-const Command kKeyAdd{.name = "add",
-                      .summary = "Let a key speak for a user",
-                      .operands = "USER KEY",
-                      .examples = kKeyAddExamples,
-                      .run = run_key<false>};
-constexpr Example kKeyRemoveExamples[] = {{"gctl key remove alice \"$(cat alice.pub)\"",
-                                           "Commands that show this key are refused from now on"}};
-const Command kKeyRemove{.name = "remove",
-                         .summary = "Forget a key",
-                         .operands = "USER KEY",
-                         .examples = kKeyRemoveExamples,
-                         .run = run_key<true>};
+    {"token", "Make a token that speaks for a user"},
+    {.description =
+         "For programs that have neither munge nor a key: with GANTRY_TOKEN (or SLURM_JWT) set, "
+         "commands show it instead. Whoever has it is the user until it ends; it cannot be taken "
+         "back. How long it may last is controller.max_token_lifetime's to say. With --audience it "
+         "makes an identity token that gates of services take (controller.identity_lifetime).",
+     .options = kTokenOptions,
+     .examples =
+         {{"export $(gctl token -t 8:00:00)",
+           "Commands of this shell show the token for eight hours"},
+          {"curl -H \"Authorization: Bearer $(gctl token --audience score)\" http://gate:8080/ "
+           "-H 'Host: "
+           "score.fraud'",
+           "A request to the service score"}},
+     .run = run_token}};
+const Command kKeyAdd{{"add", "Let a key speak for a user", "USER KEY"},
+                      {.examples = {{"gctl key add alice \"$(cat alice.pub)\"",
+                                     "The key that `gantry keygen` printed for alice"}},
+                       .run = run_key<false>}};
+const Command kKeyRemove{{"remove", "Forget a key", "USER KEY"},
+                         {.examples = {{"gctl key remove alice \"$(cat alice.pub)\"",
+                                        "Commands that show this key are refused from now on"}},
+                          .run = run_key<true>}};
 constexpr const Command* kKeySub[] = {&kKeyAdd, &kKeyRemove};
-constexpr Example kKeyExamples[] = {
-    {"gctl key add alice \"$(cat alice.pub)\"", "Let this key speak for alice"}};
-const Command kKey{.name = "key",
-                   .summary = "Add and remove keys of users",
-                   .examples = kKeyExamples,
-                   .run = nullptr,
-                   .sub = kKeySub};
+const Command kKey{
+    {"key", "Add and remove keys of users"},
+    {.examples = {{"gctl key add alice \"$(cat alice.pub)\"", "Let this key speak for alice"}},
+     .sub = kKeySub}};
 
 constexpr const Command* kSub[] = {&gctl_show::kGctlShow,
                                    &gctl_why::kGctlWhy,
@@ -312,26 +259,19 @@ constexpr const Command* kSub[] = {&gctl_show::kGctlShow,
                                    &gctl_who_can::kGctlWhoCan,
                                    &gctl_service::kGctlService};
 
-constexpr Example kExamples[] = {
-    {"gctl show job 12", "Everything about a job"},
-    {"gctl why 12", "Why it does not run"},
-    {"gctl logs -f 12", "Its output, as it grows"},
-    {"gctl drain 'n[03-04]' --reason 'new memory'", "Take nodes out of service gently"},
-    {"gctl reservations", "Reservations and maintenance windows"},
-};
-constexpr ExitDoc kExits[] = {
-    {"0", "done"}, {"1", "refused, unknown, or no answer"}, {"2", "the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kGctl;
-const Command kGctl{
-    .name = "gctl",
-    .summary = "Show and change jobs, nodes, partitions and reservations",
-    .examples = kExamples,
-    .exits = kExits,
-    .run = nullptr,
-    .sub = kSub,
-};
+const Command kGctl{{"gctl", "Show and change jobs, nodes, partitions and reservations"},
+                    {.examples = {{"gctl show job 12", "Everything about a job"},
+                                  {"gctl why 12", "Why it does not run"},
+                                  {"gctl logs -f 12", "Its output, as it grows"},
+                                  {"gctl drain 'n[03-04]' --reason 'new memory'",
+                                   "Take nodes out of service gently"},
+                                  {"gctl reservations", "Reservations and maintenance windows"}},
+                     .exits = {{"0", "done"},
+                               {"1", "refused, unknown, or no answer"},
+                               {"2", "the command line is wrong"}},
+                     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl

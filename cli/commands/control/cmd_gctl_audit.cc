@@ -27,17 +27,6 @@ struct AuditOptions {
   bool refused = false, json = false, to_syslog = false;
 };
 
-Result<void> set_last(AuditOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of records", text, 1, 1'000'000));
-  o.last = static_cast<std::uint64_t>(*n);
-  return {};
-}
-Result<void> set_after(AuditOptions& o, std::string_view text) {
-  ASSIGN(n, parse_integer("the number of a record", text, 0, INT64_MAX));
-  o.after = static_cast<std::uint64_t>(*n);
-  return {};
-}
-
 constexpr Option kDirectory{
     .name = "dir",
     .arg = Arg::required,
@@ -49,7 +38,8 @@ constexpr Option kDirectory{
 constexpr Option kShowOptions[] = {
     kDirectory,
     flag("json", "The lines as they are in the log", put<&AuditOptions::json>),
-    takes("last", 'n', "N", "At most so many records, the newest (default 50)", call<set_last>),
+    takes("last", 'n', "N", "At most so many records, the newest (default 50)",
+          number<"the number of records", 1, 1'000'000, &AuditOptions::last>),
     flag("refused", "Only requests that were refused", put<&AuditOptions::refused>),
     takes("request", 'r', "NAME", "Only this request: SubmitJob, ApplyTenancy",
           put<&AuditOptions::message>),
@@ -63,7 +53,8 @@ constexpr Option kVerifyOptions[] = {
           put<&AuditOptions::head>),
 };
 constexpr Option kExportOptions[] = {
-    takes("after", "N", "Only records with a higher number (default 0: all)", call<set_after>),
+    takes("after", "N", "Only records with a higher number (default 0: all)",
+          number<"the number of a record", 0, INT64_MAX, &AuditOptions::after>),
     kDirectory,
     flag("syslog", "To syslog (facility authpriv) instead of standard output",
          put<&AuditOptions::to_syslog>),
@@ -215,55 +206,50 @@ Result<int> run_export(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kShowExamples[] = {
-    {"gctl audit show", "The newest 50 requests that changed something, or were refused"},
-    {"gctl audit show -u alice --refused -n 500", "What alice was refused"},
-    {"gctl audit show -r ApplyTenancy --json", "Who changed documents of tenants, as JSON lines"}};
-const Command kShow{.name = "show",
-                    .summary = "Requests with who sent them and what became of them",
-                    .options = kShowOptions,
-                    .examples = kShowExamples,
-                    .run = run_show};
-constexpr Example kVerifyExamples[] = {
-    {"gctl audit verify", "Whether a record was changed, and which"},
-    {"gctl audit verify --dir /mnt/copy --head 5f1c...", "A copy, up to a head noted earlier"}};
+const Command kShow{
+    {"show", "Requests with who sent them and what became of them"},
+    {.options = kShowOptions,
+     .examples = {{"gctl audit show",
+                   "The newest 50 requests that changed something, or were refused"},
+                  {"gctl audit show -u alice --refused -n 500", "What alice was refused"},
+                  {"gctl audit show -r ApplyTenancy --json",
+                   "Who changed documents of tenants, as JSON lines"}},
+     .run = run_show}};
 const Command kVerify{
-    .name = "verify",
-    .summary = "Check the chain of records",
-    .description =
-        "Each record has the hash of the one before it. A record that was changed, added, moved or "
-        "taken from the middle is named with its file and line. Records that are missing at the "
-        "end are found with --head. Who can write the files can make a whole new chain: note the "
-        "printed head elsewhere, or export.",
-    .options = kVerifyOptions,
-    .examples = kVerifyExamples,
-    .run = run_verify};
-constexpr Example kExportExamples[] = {
-    {"gctl audit export > audit.jsonl", "All records as lines of JSON"},
-    {"gctl audit export --after 1200 --syslog", "What came after record 1200, to syslog"}};
-const Command kExport{.name = "export",
-                      .summary = "Copy records to a file or to syslog",
-                      .description = "Says on standard error which record was the last.",
-                      .options = kExportOptions,
-                      .examples = kExportExamples,
-                      .run = run_export};
+    {"verify", "Check the chain of records"},
+    {.description =
+         "Each record has the hash of the one before it. A record that was changed, added, moved "
+         "or "
+         "taken from the middle is named with its file and line. Records that are missing at the "
+         "end are found with --head. Who can write the files can make a whole new chain: note the "
+         "printed head elsewhere, or export.",
+     .options = kVerifyOptions,
+     .examples = {{"gctl audit verify", "Whether a record was changed, and which"},
+                  {"gctl audit verify --dir /mnt/copy --head 5f1c...",
+                   "A copy, up to a head noted earlier"}},
+     .run = run_verify}};
+const Command kExport{
+    {"export", "Copy records to a file or to syslog"},
+    {.description = "Says on standard error which record was the last.",
+     .options = kExportOptions,
+     .examples = {{"gctl audit export > audit.jsonl", "All records as lines of JSON"},
+                  {"gctl audit export --after 1200 --syslog",
+                   "What came after record 1200, to syslog"}},
+     .run = run_export}};
 constexpr const Command* kSub[] = {&kShow, &kVerify, &kExport};
-constexpr Example kAuditExamples[] = {
-    {"gctl audit show -u alice --refused", "What alice was refused"},
-    {"gctl audit verify", "Whether a record was changed, and which"}};
 
 }  // namespace
 
 const Command kGctlAudit{
-    .name = "audit",
-    .summary = "Who did what: show, check and export the audit log",
-    .description =
-        "The controller writes down each request that changes something, each that needs a role, "
-        "each look at another user's script or output, each refusal of these, and each refused "
-        "credential. On the controller's machine these commands read its files, as root; elsewhere "
-        "auditors and administrators get the records from the controller.",
-    .examples = kAuditExamples,
-    .run = nullptr,
-    .sub = kSub};
+    {"audit", "Who did what: show, check and export the audit log"},
+    {.description =
+         "The controller writes down each request that changes something, each that needs a role, "
+         "each look at another user's script or output, each refusal of these, and each refused "
+         "credential. On the controller's machine these commands read its files, as root; "
+         "elsewhere "
+         "auditors and administrators get the records from the controller.",
+     .examples = {{"gctl audit show -u alice --refused", "What alice was refused"},
+                  {"gctl audit verify", "Whether a record was changed, and which"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_audit

@@ -61,15 +61,14 @@ Result<int> make_token(const Invocation& in, const std::string& node, Duration v
   request.node = node;
   request.hash = auth::hash_of_enroll_token(token);
   request.valid = valid;
-  if (const auto made = change(in, request); !made) return made;
+  TRY(change(in, request));
   fmt::print("{}\n", token);
   return 0;
 }
 
 Result<int> run_enroll(const Invocation& in) {
   EnrollOptions o;
-  ASSIGN(operands, in.parse(&o, 0, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &o, 0, 2);
   const auto& words = **operands;
   const int actions = (o.token ? 1 : 0) + (o.list ? 1 : 0) + (o.revoke.empty() ? 0 : 1) +
                       (o.revoke_key.empty() ? 0 : 1);
@@ -95,26 +94,21 @@ Result<int> run_enroll(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl enroll gpu07 \"$(cat gpu07.pub)\"",
-     "The key that `gantry keygen --node` printed on gpu07"},
-    {"gctl enroll --token gpu07 --valid 15",
-     "A token for the first start of gpu07: gantry-noded --enroll FILE"},
-    {"gctl enroll --list", "Tokens that wait, and keys"},
-    {"gctl enroll --revoke-key gpu07", "gpu07 was stolen"}};
-
 }  // namespace
 
 const Command kGctlEnroll{
-    .name = "enroll",
-    .summary = "Accept a node by its public key, or by a token that it shows once",
-    .operands = "[NODE [KEY]]",
-    .description =
-        "A node has one key. With a token it makes its key at its first start and enrolls it "
-        "itself, so that no key has to be carried to the controller. A token is for one node, "
-        "counts once and for a time; the controller keeps only its hash, so it is printed once.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run_enroll};
+    {"enroll", "Accept a node by its public key, or by a token that it shows once", "[NODE [KEY]]"},
+    {.description =
+         "A node has one key. With a token it makes its key at its first start and enrolls it "
+         "itself, so that no key has to be carried to the controller. A token is for one node, "
+         "counts once and for a time; the controller keeps only its hash, so it is printed once.",
+     .options = kOptions,
+     .examples = {{"gctl enroll gpu07 \"$(cat gpu07.pub)\"",
+                   "The key that `gantry keygen --node` printed on gpu07"},
+                  {"gctl enroll --token gpu07 --valid 15",
+                   "A token for the first start of gpu07: gantry-noded --enroll FILE"},
+                  {"gctl enroll --list", "Tokens that wait, and keys"},
+                  {"gctl enroll --revoke-key gpu07", "gpu07 was stolen"}},
+     .run = run_enroll}};
 
 }  // namespace gantry::cli::gctl_enroll

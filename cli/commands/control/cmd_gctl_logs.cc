@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/show_records.h"
 #include "cli/commands/control/gctl.h"
@@ -207,8 +207,7 @@ Result<int> follow_one(const Invocation& in, Session& session, const Logs& logs,
 
 Result<int> run_logs(const Invocation& in) {
   Logs logs;
-  ASSIGN(operands, in.parse(&logs, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &logs, 1, 1);
   const auto ref = parse_job_ref((*operands)->front());
   if (!ref)
     return fail(ErrorCode::invalid_argument,
@@ -218,25 +217,20 @@ Result<int> run_logs(const Invocation& in) {
                                        : follow_one(in, *session, logs, *ref);
 }
 
-constexpr Example kLogExamples[] = {
-    {"gctl logs 12", "What job 12 has printed up to now"},
-    {"gctl logs -f 12", "The same, and what it prints from now on"},
-    {"gctl logs 15", "Of an array: all tasks that have started, each line with its task"},
-    {"gctl logs -e 15_3", "Standard error of one task"},
-};
-
 }  // namespace
 
 const Command kGctlLogs{
-    .name = "logs",
-    .summary = "Print the output of a job",
-    .operands = "JOB",
-    .description =
-        "The node of the job reads the file, so it need not be on a shared file system. Of an "
-        "array each line begins with its task. A job that has left the queue is looked up in "
-        "accounting; its output file is then read here, if this machine has it.",
-    .options = kLogOptions,
-    .examples = kLogExamples,
-    .run = run_logs};
+    {"logs", "Print the output of a job", "JOB"},
+    {.description =
+         "The node of the job reads the file, so it need not be on a shared file system. Of an "
+         "array each line begins with its task. A job that has left the queue is looked up in "
+         "accounting; its output file is then read here, if this machine has it.",
+     .options = kLogOptions,
+     .examples = {{"gctl logs 12", "What job 12 has printed up to now"},
+                  {"gctl logs -f 12", "The same, and what it prints from now on"},
+                  {"gctl logs 15",
+                   "Of an array: all tasks that have started, each line with its task"},
+                  {"gctl logs -e 15_3", "Standard error of one task"}},
+     .run = run_logs}};
 
 }  // namespace gantry::cli::gctl_logs

@@ -44,22 +44,13 @@ Result<void> set_batch(Maintain& m, std::string_view text) {
   if (percent) m.batch = 0;
   return {};
 }
-Result<void> set_partitions(Maintain& m, std::string_view text) {
-  m.partitions = split_list(text);
-  return {};
-}
-Result<void> set_wait(Maintain& m, std::string_view text) {
-  ASSIGN(wait, parse_duration(text));
-  m.wait = *wait;
-  return {};
-}
-
 constexpr Option kOptions[] = {
     takes("batch", 'b', "N|N%", "So many nodes at a time (default 10%, at least one)",
           call<set_batch>),
     takes("check", 'c', "COMMAND", "Says with its exit status whether a node is well again",
           put<&Maintain::check>),
-    takes("partition", 'p', "NAME,...", "Nodes of these partitions", call<set_partitions>),
+    takes("partition", 'p', "NAME,...", "Nodes of these partitions",
+          parsed<split_list, &Maintain::partitions>),
     takes("pool", 'P', "NAME,...", "Nodes of these pools (documents of the kind NodePool)",
           put<&Maintain::pools>),
     takes("reason", 'r', "TEXT", "Shown by ginfo -R meanwhile (default: maintenance)",
@@ -69,7 +60,7 @@ constexpr Option kOptions[] = {
     takes("run", 'x', "COMMAND", "What is to be done for a node, as soon as nothing runs there",
           put<&Maintain::run>),
     takes("wait", 'w', "TIME", "Give up on a batch whose jobs take longer: minutes, or H:M:S",
-          call<set_wait>),
+          parsed<parse_duration, &Maintain::wait>),
 };
 
 bool listed(const std::vector<std::string>& list, const std::string& what) {
@@ -243,8 +234,7 @@ class Rounds {
 
 Result<int> run_start(const Invocation& in) {
   Maintain m;
-  ASSIGN(operands, in.parse(&m, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &m, 0, 1);
   if (m.run.empty() && m.check.empty())
     return fail(ErrorCode::usage, "say what is to be done: --run, --check or both");
   std::vector<std::string> names;
@@ -266,40 +256,35 @@ Result<int> run_start(const Invocation& in) {
   return *good ? 0 : 1;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
-     "All nodes of a pool, a tenth of them at a time"},
-    {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
-     "One after the other, without waiting for jobs"},
-};
-constexpr ExitDoc kExits[] = {{"0", "all nodes are done"},
-                              {"1", "it has stopped: a command failed, or a batch stayed in use"},
-                              {"2", "the command line is wrong"}};
-
 const Command kStart{
-    .name = "start",
-    .summary = "Work on nodes a batch at a time, while the others run jobs",
-    .operands = "[NODES]",
-    .description =
-        "Each batch is drained; when nothing runs there any more, the commands are run "
-        "on this machine, for all its nodes at once, with the node's name in "
-        "GANTRY_NODE. What went well is put back into service before the next batch; "
-        "what did not stays drained, and it stops. Nodes that are out of service "
-        "already are left alone.\n\n"
-        "It runs until all is done: ended before that it leaves its batch drained, with the "
-        "reason (`ginfo -R`), and begins with the others when it is started again.",
-    .options = kOptions,
-    .examples = kExamples,
-    .exits = kExits,
-    .run = run_start};
+    {"start", "Work on nodes a batch at a time, while the others run jobs", "[NODES]"},
+    {.description =
+         "Each batch is drained; when nothing runs there any more, the commands are run "
+         "on this machine, for all its nodes at once, with the node's name in "
+         "GANTRY_NODE. What went well is put back into service before the next batch; "
+         "what did not stays drained, and it stops. Nodes that are out of service "
+         "already are left alone.\n\n"
+         "It runs until all is done: ended before that it leaves its batch drained, with the "
+         "reason (`ginfo -R`), and begins with the others when it is started again.",
+     .options = kOptions,
+     .examples = {{"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
+                   "All nodes of a pool, a tenth of them at a time"},
+                  {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
+                   "One after the other, without waiting for jobs"}},
+     .exits = {{"0", "all nodes are done"},
+               {"1", "it has stopped: a command failed, or a batch stayed in use"},
+               {"2", "the command line is wrong"}},
+     .run = run_start}};
 constexpr const Command* kSub[] = {&kStart};
 
 }  // namespace
 
-const Command kGctlMaintenance{.name = "maintenance",
-                               .summary = "Work on nodes a batch at a time",
-                               .examples = kExamples,
-                               .run = nullptr,
-                               .sub = kSub};
+const Command kGctlMaintenance{
+    {"maintenance", "Work on nodes a batch at a time"},
+    {.examples = {{"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
+                   "All nodes of a pool, a tenth of them at a time"},
+                  {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
+                   "One after the other, without waiting for jobs"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_maintenance

@@ -42,46 +42,25 @@ void put_command(O o, R r) {
 }
 
 constexpr Column<Row> kColumns[] = {
-    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.plan.node; }},
-    {.letter = 'g',
-     .name = "Gpu",
-     .header = "GPU",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.plan.gpu); }},
-    {.letter = 'm', .name = "Model", .header = "MODEL", .put = [](O o, R r) { o += r.plan.model; }},
-    {.letter = 'w',
-     .name = "Mig",
-     .header = "MIG",
-     .put = [](O o, R r) { o += r.plan.on ? "on" : "off"; }},
-    {.letter = 's',
-     .name = "For",
-     .header = "FOR",
-     .put = [](O o, R r) { o += r.plan.profile.empty() ? "whole GPUs" : r.plan.profile; }},
-    {.letter = 'n',
-     .name = "Jobs",
-     .header = "JOBS",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.plan.jobs); }},
-    {.letter = 'j',
-     .name = "First",
-     .header = "FIRST",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.plan.first.value()); }},
-    {.letter = 'r',
-     .name = "Why",
-     .header = "WHY",
-     .put = [](O o, R r) { o += r.plan.only_way ? "the only way" : "others are in use"; }},
-    {.letter = 'c', .name = "Command", .header = "COMMAND", .put = put_command},
-};
+    {'N', "Node", "NODE", [](O o, R r) { o += r.plan.node; }},
+    {'g', "Gpu", "GPU", [](O o, R r) { o += std::to_string(r.plan.gpu); }},
+    {'m', "Model", "MODEL", [](O o, R r) { o += r.plan.model; }},
+    {'w', "Mig", "MIG", [](O o, R r) { o += r.plan.on ? "on" : "off"; }},
+    {'s', "For", "FOR",
+     [](O o, R r) { o += r.plan.profile.empty() ? "whole GPUs" : r.plan.profile; }},
+    {'n', "Jobs", "JOBS", [](O o, R r) { o += std::to_string(r.plan.jobs); }},
+    {'j', "First", "FIRST", [](O o, R r) { o += std::to_string(r.plan.first.value()); }},
+    {'r', "Why", "WHY",
+     [](O o, R r) { o += r.plan.only_way ? "the only way" : "others are in use"; }},
+    {'c', "Command", "COMMAND", put_command}};
 constexpr std::string_view kFormat = "%N %.3g %m %w %s %.4n %.5j %r %c";
 
 // Adds the PCI addresses that the command needs; the nodes named in the plan have them.
 Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan plan) {
   std::set<std::string> names;
   for (const proto::MigModeRow& row : plan.rows) names.insert(row.node);
-  const auto nodes =
-      session.call<proto::ListNodesReply>(proto::ListNodes{{names.begin(), names.end()}, {}, true});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes, session.call<proto::ListNodesReply>(
+                    proto::ListNodes{{names.begin(), names.end()}, {}, true}));
   std::vector<Row> rows;
   for (proto::MigModeRow& row : plan.rows) {
     std::string pci;
@@ -95,51 +74,43 @@ Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan pla
 
 Result<int> run(const Invocation& in) {
   Mig mig;
-  ASSIGN(operands, in.parse(&mig, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &mig, 0, 0);
   const auto columns = infos(std::span<const Column<Row>>(kColumns));
   ASSIGN(layout, parse_format(mig.format.empty() ? kFormat : std::string_view(mig.format), columns,
                               mig.format.empty()));
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(plan, session->call<proto::MigModePlan>(proto::PlanMigModes{}));
-  if (mig.json) {
-    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (mig.json) return print_pretty(*plan);
   if (plan->rows.empty()) {
     fmt::print(stderr, "no job waits for a GPU whose MIG mode could be switched\n");
     return 0;
   }
   ASSIGN(rows, with_addresses(*session, std::move(*plan)));
-  TableStyle style;
-  style.header = !mig.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !mig.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const Row& row : *rows) add_row(table, std::span<const Column<Row>>(kColumns), row);
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl mig", "What is worth switching now"},
-    {"gctl drain gpu01 --gpu 3 -r 'MIG mode'", "First: nothing new starts on the GPU"},
-    {"gctl resume gpu01 --gpu 3", "Last: it takes jobs again, in its new mode"},
-};
-
 }  // namespace
 
 const Command kGctlMig{
-    .name = "mig",
-    .summary = "Where MIG mode would have to be switched for jobs that wait (operators)",
-    .description =
-        "Lists idle GPUs that would serve waiting jobs if their MIG mode were the other one. It is "
-        "a proposal: Gantry makes and destroys slices, and never switches the mode, which needs an "
-        "idle GPU and on some models a reset.\n\n"
-        "To do it: drain the GPU (`gctl drain NODE --gpu N -r TEXT`), run the command on its node, "
-        "with a reset where the driver asks for one (`nvidia-smi -i GPU --gpu-reset`), start the "
-        "node's gantry-noded again (its jobs run on), and resume the GPU (`gctl resume NODE --gpu "
-        "N`). The driver refuses while monitoring or another client has the GPU open.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"mig", "Where MIG mode would have to be switched for jobs that wait (operators)"},
+    {.description =
+         "Lists idle GPUs that would serve waiting jobs if their MIG mode were the other one. It "
+         "is "
+         "a proposal: Gantry makes and destroys slices, and never switches the mode, which needs "
+         "an "
+         "idle GPU and on some models a reset.\n\n"
+         "To do it: drain the GPU (`gctl drain NODE --gpu N -r TEXT`), run the command on its "
+         "node, "
+         "with a reset where the driver asks for one (`nvidia-smi -i GPU --gpu-reset`), start the "
+         "node's gantry-noded again (its jobs run on), and resume the GPU (`gctl resume NODE --gpu "
+         "N`). The driver refuses while monitoring or another client has the GPU open.",
+     .options = kOptions,
+     .examples = {{"gctl mig", "What is worth switching now"},
+                  {"gctl drain gpu01 --gpu 3 -r 'MIG mode'",
+                   "First: nothing new starts on the GPU"},
+                  {"gctl resume gpu01 --gpu 3", "Last: it takes jobs again, in its new mode"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_mig

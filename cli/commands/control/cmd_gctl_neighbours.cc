@@ -48,8 +48,7 @@ void print(const proto::NeighbourList& list) {
 
 Result<int> run(const Invocation& in) {
   NeighbourOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   ASSIGN(refs, job_refs_of({(**operands).front()}));
   ASSIGN(list, ask<proto::NeighbourList>(in.program(), proto::ListNeighbours{refs->front()}));
   if (options.json)
@@ -59,21 +58,17 @@ Result<int> run(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl neighbours 12", "Who shares the nodes of job 12, and who held it up on what"}};
-
 }  // namespace
 
 const Command kGctlNeighbours{
-    .name = "neighbours",
-    .summary = "Who shares a job's nodes, and who holds it up",
-    .operands = "JOB",
-    .description =
-        "What was full and when, who is the cause, with how much confidence, and who is held back "
-        "for it; and off whose nodes jobs of its user and name are kept. Jobs of other tenants "
-        "have no name here, except for operators. docs/neighbours.md says what is measured.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"neighbours", "Who shares a job's nodes, and who holds it up", "JOB"},
+    {.description =
+         "What was full and when, who is the cause, with how much confidence, and who is held back "
+         "for it; and off whose nodes jobs of its user and name are kept. Jobs of other tenants "
+         "have no name here, except for operators. docs/neighbours.md says what is measured.",
+     .options = kOptions,
+     .examples = {{"gctl neighbours 12",
+                   "Who shares the nodes of job 12, and who held it up on what"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_neighbours

@@ -179,8 +179,7 @@ Result<int> show_tenant(const Invocation& in, const std::string& name) {
 
 Result<int> run_show(const Invocation& in) {
   NetworkOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 1, 1);
   const std::string& what = (**operands).front();
   if (what.empty() || what.front() < '0' || what.front() > '9') return show_tenant(in, what);
   ASSIGN(found, probe(in, options, what, ""));
@@ -224,8 +223,7 @@ std::string rule_for(const proto::AttemptNetwork& network, const std::string& ta
 
 Result<int> run_probe(const Invocation& in) {
   NetworkOptions options;
-  ASSIGN(operands, in.parse(&options, 2, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 2, 2);
   const std::string& target = (**operands)[1];
   ASSIGN(found, probe(in, options, (**operands)[0], target));
   const proto::AttemptNetwork& network = found->network;
@@ -241,40 +239,33 @@ Result<int> run_probe(const Invocation& in) {
   return open ? 0 : 1;
 }
 
-constexpr Example kShowExamples[] = {
-    {"gctl network show 12",
-     "The addresses of job 12, what it reaches, what it sent and was refused"},
-    {"gctl network show fraud", "The network profiles that jobs of tenant fraud may have"}};
-const Command kShow{.name = "show",
-                    .summary = "What a running job, or the jobs of a tenant, may reach",
-                    .operands = "JOB|TENANT",
-                    .options = kOptions,
-                    .examples = kShowExamples,
-                    .run = run_show};
-constexpr Example kProbeExamples[] = {
-    {"gctl network probe 12 10.1.0.7:443", "Whether job 12 can connect there, tried from within"},
-    {"gctl network probe -w n2 12 n1:29500", "Whether its part on n2 reaches port 29500 on n1"}};
-const Command kProbe{.name = "probe",
-                     .summary = "Try to connect from within a job's network",
-                     .operands = "JOB HOST:PORT",
-                     .description =
-                         "The node's daemon tries it by TCP in the job's network and closes the "
-                         "connection at once; HOST is an address or a node of the job. Ends with 0 "
-                         "if it was open. For the job's owner and operators.",
-                     .options = kOptions,
-                     .examples = kProbeExamples,
-                     .run = run_probe};
+const Command kShow{
+    {"show", "What a running job, or the jobs of a tenant, may reach", "JOB|TENANT"},
+    {.options = kOptions,
+     .examples = {{"gctl network show 12",
+                   "The addresses of job 12, what it reaches, what it sent and was refused"},
+                  {"gctl network show fraud",
+                   "The network profiles that jobs of tenant fraud may have"}},
+     .run = run_show}};
+const Command kProbe{
+    {"probe", "Try to connect from within a job's network", "JOB HOST:PORT"},
+    {.description = "The node's daemon tries it by TCP in the job's network and closes the "
+                    "connection at once; HOST is an address or a node of the job. Ends with 0 "
+                    "if it was open. For the job's owner and operators.",
+     .options = kOptions,
+     .examples = {{"gctl network probe 12 10.1.0.7:443",
+                   "Whether job 12 can connect there, tried from within"},
+                  {"gctl network probe -w n2 12 n1:29500",
+                   "Whether its part on n2 reaches port 29500 on n1"}},
+     .run = run_probe}};
 constexpr const Command* kSub[] = {&kShow, &kProbe};
-constexpr Example kExamples[] = {
-    {"gctl network show 12", "What job 12 reaches, and what it was refused"},
-    {"gctl network probe 12 10.1.0.7:443", "Try it"}};
 
 }  // namespace
 
-const Command kGctlNetwork{.name = "network",
-                           .summary = "What jobs reach, and whether an address answers",
-                           .examples = kExamples,
-                           .run = nullptr,
-                           .sub = kSub};
+const Command kGctlNetwork{
+    {"network", "What jobs reach, and whether an address answers"},
+    {.examples = {{"gctl network show 12", "What job 12 reaches, and what it was refused"},
+                  {"gctl network probe 12 10.1.0.7:443", "Try it"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_network

@@ -35,74 +35,52 @@ Result<int> run_partition(const Invocation& in) {
       Action == PartitionAction::create || Action == PartitionAction::update;
   NoOptions none;
   const std::size_t least = Action == PartitionAction::update ? 2 : 1;
-  ASSIGN(operands, in.parse(&none, least, kTakesValues ? kAnyOperands : 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &none, least, kTakesValues ? kAnyOperands : 1);
   ASSIGN(values, read_values(std::span(**operands).subspan(1)));
   proto::ChangePartition change{(*operands)->front(), Action, std::move(*values)};
   ASSIGN(ok, ask<proto::Ok>(in.program(), change));
   return 0;
 }
 
-constexpr Example kCreateExamples[] = {
-    {"gctl partition create night nodes=n[01-03] max_time=8h allow_groups=physics,staff",
-     "A partition that only two groups may use"},
-};
-constexpr Example kUpdateExamples[] = {
-    {"gctl partition update night max_time=12h default=yes", "A longer limit; the default now"},
-};
-constexpr Example kDeleteExamples[] = {
-    {"gctl partition delete night", "Jobs cannot be submitted to it any more"},
-};
-constexpr Example kResetExamples[] = {
-    {"gctl partition reset night", "What gantry.yaml says of it counts again"},
-};
-
 const Command kCreate{
-    .name = "create",
-    .summary = "Make a partition",
-    .operands = "NAME [OPTION=VALUE...]",
-    .description =
-        "Options and values are those of a partition in gantry.yaml (docs/config.md); the items of "
-        "a list are separated by commas, and an empty value is an empty list.",
-    .examples = kCreateExamples,
-    .run = run_partition<PartitionAction::create>};
-const Command kUpdate{.name = "update",
-                      .summary = "Change options of a partition",
-                      .operands = "NAME OPTION=VALUE...",
-                      .description =
-                          "Jobs that wait or run in it stay as they were accepted. `none` takes a "
-                          "number away, `unlimited` a length of time.",
-                      .examples = kUpdateExamples,
-                      .run = run_partition<PartitionAction::update>};
-const Command kDelete{.name = "delete",
-                      .summary = "Take a partition away in which no job waits or runs",
-                      .operands = "NAME",
-                      .examples = kDeleteExamples,
-                      .run = run_partition<PartitionAction::remove>};
-const Command kReset{.name = "reset",
-                     .summary = "Forget what commands said of a partition",
-                     .operands = "NAME",
-                     .description =
-                         "It is as in gantry.yaml again, its state too; one that is not there, and "
-                         "in which no job waits or runs, is gone.",
-                     .examples = kResetExamples,
-                     .run = run_partition<PartitionAction::reset>};
+    {"create", "Make a partition", "NAME [OPTION=VALUE...]"},
+    {.description = "Options and values are those of a partition in gantry.yaml (docs/config.md); "
+                    "the items of "
+                    "a list are separated by commas, and an empty value is an empty list.",
+     .examples =
+         {{"gctl partition create night nodes=n[01-03] max_time=8h allow_groups=physics,staff",
+           "A partition that only two groups may use"}},
+     .run = run_partition<PartitionAction::create>}};
+const Command kUpdate{
+    {"update", "Change options of a partition", "NAME OPTION=VALUE..."},
+    {.description = "Jobs that wait or run in it stay as they were accepted. `none` takes a "
+                    "number away, `unlimited` a length of time.",
+     .examples = {{"gctl partition update night max_time=12h default=yes",
+                   "A longer limit; the default now"}},
+     .run = run_partition<PartitionAction::update>}};
+const Command kDelete{
+    {"delete", "Take a partition away in which no job waits or runs", "NAME"},
+    {.examples = {{"gctl partition delete night", "Jobs cannot be submitted to it any more"}},
+     .run = run_partition<PartitionAction::remove>}};
+const Command kReset{
+    {"reset", "Forget what commands said of a partition", "NAME"},
+    {.description = "It is as in gantry.yaml again, its state too; one that is not there, and "
+                    "in which no job waits or runs, is gone.",
+     .examples = {{"gctl partition reset night", "What gantry.yaml says of it counts again"}},
+     .run = run_partition<PartitionAction::reset>}};
 constexpr const Command* kSub[] = {&kCreate, &kUpdate, &kDelete, &kReset};
-constexpr Example kPartitionExamples[] = {
-    {"gctl partition create night nodes=n[01-03] max_time=8h", "A new partition, in force at once"},
-    {"gctl partition reset night", "What gantry.yaml says of it counts again"}};
 
 }  // namespace
 
 const Command kGctlPartition{
-    .name = "partition",
-    .summary = "Make, change and delete partitions (administrators)",
-    .description =
-        "A change is in force at once and lasts, over restarts of the controller too. It goes "
-        "before gantry.yaml, option by option, until it is reset; what no command has set follows "
-        "the file.",
-    .examples = kPartitionExamples,
-    .run = nullptr,
-    .sub = kSub};
+    {"partition", "Make, change and delete partitions (administrators)"},
+    {.description =
+         "A change is in force at once and lasts, over restarts of the controller too. It goes "
+         "before gantry.yaml, option by option, until it is reset; what no command has set follows "
+         "the file.",
+     .examples = {{"gctl partition create night nodes=n[01-03] max_time=8h",
+                   "A new partition, in force at once"},
+                  {"gctl partition reset night", "What gantry.yaml says of it counts again"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_partition

@@ -6,7 +6,7 @@
 #include "cli/columns/service_columns.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/codec/codec.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
@@ -36,25 +36,21 @@ constexpr Option kListOptions[] = {
 };
 
 Result<int> as_json(const proto::ServiceList& list) {
-  fmt::print("{}\n", codec::to_json(list, codec::JsonStyle::pretty));
-  return 0;
+  return print_pretty(list);
 }
 
 template <class Row>
 Result<void> print_rows(const std::vector<Row>& rows, std::span<const Column<Row>> columns,
                         std::string_view format) {
   ASSIGN(layout, parse_format(format, infos(columns), true));
-  TableStyle style;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.colour = wants_colour(stdout)}, stdout);
   for (const Row& row : rows) add_row(table, columns, row);
   return {};
 }
 
 Result<int> run_list(const Invocation& in) {
   ServiceOptions options;
-  ASSIGN(operands, in.parse(&options, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 0, 0);
   proto::ListServices request;
   if (!options.tenant.empty()) request.tenants.push_back(options.tenant);
   ASSIGN(list, ask<proto::ServiceList>(in.program(), request));
@@ -158,91 +154,66 @@ Result<int> run_why(const Invocation& in) {
 template <proto::ServiceAction action>
 Result<int> run_change(const Invocation& in) {
   ServiceOptions options;
-  ASSIGN(operands, in.parse(&options, 1, 1));
-  if (!*operands) return 0;
-  const auto list =
-      ask<proto::ServiceList>(in.program(), proto::ChangeService{(**operands).front(), action});
-  if (!list) return tl::unexpected(list.error());
+  OPERANDS(operands, in, &options, 1, 1);
+  ASSIGN(list,
+         ask<proto::ServiceList>(in.program(), proto::ChangeService{(**operands).front(), action}));
   if (options.json) return as_json(*list);
   for (const proto::ServiceRow& row : list->rows) print_head(row);
   return 0;
 }
 
-constexpr Example kListExamples[] = {
-    {"gctl service list", "All services that you see, with the last minute"},
-    {"gctl service list -t fraud -o '%n %r %u %c'", "Use and cost of those of one tenant"}};
-const Command kList{.name = "list",
-                    .summary = "List services",
-                    .description =
-                        "REACHED is the response time within which the promised part of the last "
-                        "minute's answers came; KEPT is the part of the minutes, since the "
-                        "controller started, in which the promise was kept.",
-                    .options = kListOptions,
-                    .examples = kListExamples,
-                    .run = run_list};
-constexpr Example kShowExamples[] = {{"gctl service show score", "Its replicas and last changes"}};
-const Command kShow{.name = "show",
-                    .summary = "Show one service with its replicas",
-                    .operands = "NAME",
-                    .options = kJson,
-                    .examples = kShowExamples,
-                    .run = run_show};
-constexpr Example kWhyExamples[] = {
-    {"gctl service why score", "Why it has so many replicas, and each change with its numbers"}};
-const Command kWhy{.name = "why",
-                   .summary = "Why a service has so many replicas",
-                   .operands = "NAME",
-                   .options = kJson,
-                   .examples = kWhyExamples,
-                   .run = run_why};
-constexpr Example kPauseExamples[] = {
-    {"gctl service pause score", "Its replicas stay as they are, whatever the load is"}};
-const Command kPause{.name = "pause",
-                     .summary = "Stop scaling and rollouts of a service",
-                     .operands = "NAME",
-                     .options = kJson,
-                     .examples = kPauseExamples,
-                     .run = run_change<proto::ServiceAction::pause>};
-constexpr Example kResumeExamples[] = {{"gctl service resume score", "After a pause"}};
-const Command kResume{.name = "resume",
-                      .summary = "Let a paused service go on",
-                      .operands = "NAME",
-                      .options = kJson,
-                      .examples = kResumeExamples,
-                      .run = run_change<proto::ServiceAction::resume>};
-constexpr Example kBackExamples[] = {
-    {"gctl service rollback score", "The rollout that is under way goes back"}};
-const Command kBack{.name = "rollback",
-                    .summary = "Take back a rollout that is under way",
-                    .operands = "NAME",
-                    .description =
-                        "What was there before runs on. The document still says the new version; "
-                        "it is not tried again until the document changes.",
-                    .options = kJson,
-                    .examples = kBackExamples,
-                    .run = run_change<proto::ServiceAction::roll_back>};
-constexpr Example kRestartExamples[] = {
-    {"gctl service restart score", "New replicas take the place of all, without a pause"}};
-const Command kRestart{.name = "restart",
-                       .summary = "Replace all replicas, as a rollout of the same version",
-                       .operands = "NAME",
-                       .options = kJson,
-                       .examples = kRestartExamples,
-                       .run = run_change<proto::ServiceAction::restart>};
+const Command kList{
+    {"list", "List services"},
+    {.description = "REACHED is the response time within which the promised part of the last "
+                    "minute's answers came; KEPT is the part of the minutes, since the "
+                    "controller started, in which the promise was kept.",
+     .options = kListOptions,
+     .examples = {{"gctl service list", "All services that you see, with the last minute"},
+                  {"gctl service list -t fraud -o '%n %r %u %c'",
+                   "Use and cost of those of one tenant"}},
+     .run = run_list}};
+const Command kShow{{"show", "Show one service with its replicas", "NAME"},
+                    {.options = kJson,
+                     .examples = {{"gctl service show score", "Its replicas and last changes"}},
+                     .run = run_show}};
+const Command kWhy{{"why", "Why a service has so many replicas", "NAME"},
+                   {.options = kJson,
+                    .examples = {{"gctl service why score",
+                                  "Why it has so many replicas, and each change with its numbers"}},
+                    .run = run_why}};
+const Command kPause{{"pause", "Stop scaling and rollouts of a service", "NAME"},
+                     {.options = kJson,
+                      .examples = {{"gctl service pause score",
+                                    "Its replicas stay as they are, whatever the load is"}},
+                      .run = run_change<proto::ServiceAction::pause>}};
+const Command kResume{{"resume", "Let a paused service go on", "NAME"},
+                      {.options = kJson,
+                       .examples = {{"gctl service resume score", "After a pause"}},
+                       .run = run_change<proto::ServiceAction::resume>}};
+const Command kBack{
+    {"rollback", "Take back a rollout that is under way", "NAME"},
+    {.description = "What was there before runs on. The document still says the new version; "
+                    "it is not tried again until the document changes.",
+     .options = kJson,
+     .examples = {{"gctl service rollback score", "The rollout that is under way goes back"}},
+     .run = run_change<proto::ServiceAction::roll_back>}};
+const Command kRestart{
+    {"restart", "Replace all replicas, as a rollout of the same version", "NAME"},
+    {.options = kJson,
+     .examples = {{"gctl service restart score",
+                   "New replicas take the place of all, without a pause"}},
+     .run = run_change<proto::ServiceAction::restart>}};
 constexpr const Command* kSub[] = {&kList, &kShow, &kWhy, &kPause, &kResume, &kBack, &kRestart};
-constexpr Example kExamples[] = {{"gctl service list", "All services that you see"},
-                                 {"gctl service why score", "Why it has so many replicas"}};
 
 }  // namespace
 
 const Command kGctlService{
-    .name = "service",
-    .summary = "Services: how they keep their promises, and their rollouts",
-    .description =
-        "A service is a document of the kind Service, applied by `gtenant apply`. Its replicas are "
-        "jobs. docs/services.md has the whole.",
-    .examples = kExamples,
-    .run = nullptr,
-    .sub = kSub};
+    {"service", "Services: how they keep their promises, and their rollouts"},
+    {.description = "A service is a document of the kind Service, applied by `gtenant apply`. Its "
+                    "replicas are "
+                    "jobs. docs/services.md has the whole.",
+     .examples = {{"gctl service list", "All services that you see"},
+                  {"gctl service why score", "Why it has so many replicas"}},
+     .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_service

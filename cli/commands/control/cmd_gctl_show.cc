@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/show_records.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
@@ -56,8 +56,7 @@ Result<void> show_ended(Session& session, const Show& show, const proto::JobRef&
 
 Result<int> run_job(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 1, kAnyOperands);
   ASSIGN(refs, job_refs_of(**operands));
   ASSIGN(session, Session::open(in.program()));
   for (const proto::JobRef& ref : *refs) {
@@ -81,8 +80,7 @@ Result<int> run_job(const Invocation& in) {
 
 Result<int> run_node(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   proto::ListNodes list;
   if (!(*operands)->empty()) {
     ASSIGN(names, expand_hostlist((*operands)->front()));
@@ -100,8 +98,7 @@ Result<int> run_node(const Invocation& in) {
 
 Result<int> run_partition(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   ASSIGN(session, Session::open(in.program()));
   ASSIGN(reply, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
   ASSIGN(nodes, session->call<proto::ListNodesReply>(proto::ListNodes{}));
@@ -122,8 +119,7 @@ Result<int> run_partition(const Invocation& in) {
 
 Result<int> run_config(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 0);
   ASSIGN(reply, ask<proto::ShowConfigReply>(in.program(), proto::ShowConfig{}));
   if (print_json(show, *reply)) return 0;
   for (const auto& [name, value] : reply->values) fmt::print("{} = {}\n", name, value);
@@ -132,8 +128,7 @@ Result<int> run_config(const Invocation& in) {
 
 Result<int> run_stats(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 0));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 0);
   ASSIGN(reply, ask<proto::ShowStatsReply>(in.program(), proto::ShowStats{}));
   if (print_json(show, *reply)) return 0;
   for (const auto& [name, value] : reply->values) fmt::print("{} {}\n", name, value);
@@ -152,8 +147,7 @@ Result<std::string> host_list_text(const std::vector<std::string>& operands) {
 
 Result<int> run_hostnames(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   ASSIGN(text, host_list_text(**operands));
   ASSIGN(names, expand_hostlist(*text));
   for (const std::string& name : *names) fmt::print("{}\n", name);
@@ -162,77 +156,53 @@ Result<int> run_hostnames(const Invocation& in) {
 
 Result<int> run_hostlist(const Invocation& in) {
   Show show;
-  ASSIGN(operands, in.parse(&show, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &show, 0, 1);
   ASSIGN(text, host_list_text(**operands));
   ASSIGN(names, expand_hostlist(*text));
   fmt::print("{}\n", compress_hostlist(*names));
   return 0;
 }
 
-constexpr Example kJobExamples[] = {{"gctl show job 12", "Everything about job 12, ended or not"},
-                                    {"gctl show job --script 12", "The script that was submitted"}};
-const Command kJob{.name = "job",
-                   .summary = "Everything about jobs",
-                   .operands = "JOB...",
-                   .options = kJobOptions,
-                   .examples = kJobExamples,
-                   .run = run_job};
-constexpr Example kNodeExamples[] = {
-    {"gctl show node gpu[01-04]", "Four nodes"},
-    {"gctl show node --json", "All nodes with their GPUs, for programs"}};
-const Command kNode{.name = "node",
-                    .summary = "Everything about nodes",
-                    .operands = "[NODES]",
-                    .options = kRecordOptions,
-                    .examples = kNodeExamples,
-                    .run = run_node};
-constexpr Example kPartitionExamples[] = {
-    {"gctl show partition batch", "Limits, nodes and who may use it"}};
-const Command kPartition{.name = "partition",
-                         .summary = "Everything about partitions",
-                         .operands = "[PARTITION]",
-                         .options = kRecordOptions,
-                         .examples = kPartitionExamples,
-                         .run = run_partition};
-constexpr Example kShowConfigExamples[] = {{"gctl show config", "Every option that is in force"}};
-const Command kShowConfig{.name = "config",
-                          .summary = "The controller's options with their values",
-                          .options = kJsonOptions,
-                          .examples = kShowConfigExamples,
-                          .run = run_config};
-constexpr Example kStatsExamples[] = {
-    {"gctl show stats", "What the controller has counted since it started"}};
-const Command kStats{.name = "stats",
-                     .summary = "Counters of the controller",
-                     .options = kJsonOptions,
-                     .examples = kStatsExamples,
-                     .run = run_stats};
-constexpr Example kHostnamesExamples[] = {
-    {"gctl show hostnames n[01-03]", "n01, n02 and n03, a line each"}};
-const Command kHostnames{.name = "hostnames",
-                         .summary = "The names in a host list, one per line",
-                         .operands = "[NODES]",
-                         .examples = kHostnamesExamples,
-                         .run = run_hostnames};
-constexpr Example kHostlistExamples[] = {{"gctl show hostlist n01,n02,n03", "n[01-03]"}};
-const Command kHostlist{.name = "hostlist",
-                        .summary = "A host list in its shortest form",
-                        .operands = "[NODES]",
-                        .examples = kHostlistExamples,
-                        .run = run_hostlist};
+const Command kJob{{"job", "Everything about jobs", "JOB..."},
+                   {.options = kJobOptions,
+                    .examples = {{"gctl show job 12", "Everything about job 12, ended or not"},
+                                 {"gctl show job --script 12", "The script that was submitted"}},
+                    .run = run_job}};
+const Command kNode{
+    {"node", "Everything about nodes", "[NODES]"},
+    {.options = kRecordOptions,
+     .examples = {{"gctl show node gpu[01-04]", "Four nodes"},
+                  {"gctl show node --json", "All nodes with their GPUs, for programs"}},
+     .run = run_node}};
+const Command kPartition{
+    {"partition", "Everything about partitions", "[PARTITION]"},
+    {.options = kRecordOptions,
+     .examples = {{"gctl show partition batch", "Limits, nodes and who may use it"}},
+     .run = run_partition}};
+const Command kShowConfig{{"config", "The controller's options with their values"},
+                          {.options = kJsonOptions,
+                           .examples = {{"gctl show config", "Every option that is in force"}},
+                           .run = run_config}};
+const Command kStats{
+    {"stats", "Counters of the controller"},
+    {.options = kJsonOptions,
+     .examples = {{"gctl show stats", "What the controller has counted since it started"}},
+     .run = run_stats}};
+const Command kHostnames{
+    {"hostnames", "The names in a host list, one per line", "[NODES]"},
+    {.examples = {{"gctl show hostnames n[01-03]", "n01, n02 and n03, a line each"}},
+     .run = run_hostnames}};
+const Command kHostlist{
+    {"hostlist", "A host list in its shortest form", "[NODES]"},
+    {.examples = {{"gctl show hostlist n01,n02,n03", "n[01-03]"}}, .run = run_hostlist}};
 
 constexpr const Command* kSub[] = {&kJob,   &kNode,      &kPartition, &kShowConfig,
                                    &kStats, &kHostnames, &kHostlist};
 
 }  // namespace
 
-constexpr Example kGctlShowExamples[] = {{"gctl show job 12", "A job"},
-                                         {"gctl show node gpu01", "A node"}};
-const Command kGctlShow{.name = "show",
-                        .summary = "Show a job, node, partition, the configuration or counters",
-                        .examples = kGctlShowExamples,
-                        .run = nullptr,
-                        .sub = kSub};
+const Command kGctlShow{
+    {"show", "Show a job, node, partition, the configuration or counters"},
+    {.examples = {{"gctl show job 12", "A job"}, {"gctl show node gpu01", "A node"}}, .sub = kSub}};
 
 }  // namespace gantry::cli::gctl_show

@@ -58,52 +58,24 @@ using O = std::string&;
 using R = const TopRow&;
 
 constexpr Column<TopRow> kColumns[] = {
-    {.letter = 'j',
-     .name = "Job",
-     .header = "JOB",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu.display_id; }},
-    {.letter = 'u', .name = "User", .header = "USER", .put = [](O o, R r) { o += r.gpu.user; }},
-    {.letter = 'q',
-     .name = "Partition",
-     .header = "PARTITION",
-     .put = [](O o, R r) { o += r.gpu.partition; }},
-    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.node; }},
-    {.letter = 'g',
-     .name = "Gpu",
-     .header = "GPU",
-     .right = true,
-     .put = [](O o, R r) { o += std::to_string(r.gpu.gpu); }},
-    {.letter = 'm', .name = "Device", .header = "DEVICE", .put = [](O o, R r) { o += r.gpu.name; }},
-    {.letter = 'b',
-     .name = "Busy",
-     .header = "BUSY",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu.busy ? fmt::format("{}%", *r.gpu.busy) : "-"; }},
-    {.letter = 'y',
-     .name = "Memory",
-     .header = "MEMORY",
-     .right = true,
-     .put =
-         [](O o, R r) {
-           o += fmt::format("{:.1f}/{:.1f}G", r.gpu.memory_mib / 1024.0,
-                            r.gpu.of_memory_mib / 1024.0);
-         }},
-    {.letter = 'w',
-     .name = "Power",
-     .header = "POWER",
-     .right = true,
-     .put = [](O o, R r) { o += r.gpu.power_w ? fmt::format("{}W", *r.gpu.power_w) : "-"; }},
-    {.letter = 'i',
-     .name = "Idle",
-     .header = "IDLE",
-     .right = true,
-     .put =
-         [](O o, R r) {
-           o += r.gpu.idle ? format_duration_long(*r.gpu.idle) : "-";
-           if (!r.gpu.has_process) o += "*";
-         }},
-};
+    {'j', "Job", "JOB", [](O o, R r) { o += r.gpu.display_id; }},
+    {'u', "User", "USER", [](O o, R r) { o += r.gpu.user; }},
+    {'q', "Partition", "PARTITION", [](O o, R r) { o += r.gpu.partition; }},
+    {'N', "Node", "NODE", [](O o, R r) { o += r.node; }},
+    {'g', "Gpu", "GPU", [](O o, R r) { o += std::to_string(r.gpu.gpu); }},
+    {'m', "Device", "DEVICE", [](O o, R r) { o += r.gpu.name; }},
+    {'b', "Busy", "BUSY",
+     [](O o, R r) { o += r.gpu.busy ? fmt::format("{}%", *r.gpu.busy) : "-"; }},
+    {'y', "Memory", "MEMORY",
+     [](O o, R r) {
+       o += fmt::format("{:.1f}/{:.1f}G", r.gpu.memory_mib / 1024.0, r.gpu.of_memory_mib / 1024.0);
+     }},
+    {'w', "Power", "POWER",
+     [](O o, R r) { o += r.gpu.power_w ? fmt::format("{}W", *r.gpu.power_w) : "-"; }},
+    {'i', "Idle", "IDLE", [](O o, R r) {
+       o += r.gpu.idle ? format_duration_long(*r.gpu.idle) : "-";
+       if (!r.gpu.has_process) o += "*";
+     }}};
 
 constexpr std::string_view kFormat = "%j %u %q %N %g %m %b %y %w %i";
 
@@ -116,19 +88,17 @@ struct CostRow {
 using C = const CostRow&;
 
 constexpr Column<CostRow> kCostColumns[] = {
-    {'j', "Job", "JOB", 0, true, [](O o, C r) { o += shown_id(r.job); }},
-    {'n', "Name", "NAME", 0, false, [](O o, C r) { o += r.job.name; }},
-    {'u', "User", "USER", 0, false, [](O o, C r) { o += r.job.user; }},
-    {'q', "Partition", "PARTITION", 0, false, [](O o, C r) { o += r.job.partition; }},
-    {'g', "Gpus", "GPUS", 0, true, [](O o, C r) { o += gpus_text(r.job); }},
-    {'c', "Cores", "CORES", 0, true, [](O o, C r) { o += std::to_string(r.job.cpus); }},
-    {'e', "Elapsed", "ELAPSED", 0, true,
+    {'j', "Job", "JOB", [](O o, C r) { o += shown_id(r.job); }},
+    {'n', "Name", "NAME", [](O o, C r) { o += r.job.name; }},
+    {'u', "User", "USER", [](O o, C r) { o += r.job.user; }},
+    {'q', "Partition", "PARTITION", [](O o, C r) { o += r.job.partition; }},
+    {'g', "Gpus", "GPUS", [](O o, C r) { o += gpus_text(r.job); }},
+    {'c', "Cores", "CORES", [](O o, C r) { o += std::to_string(r.job.cpus); }},
+    {'e', "Elapsed", "ELAPSED",
      [](O o, C r) { o += r.job.started ? format_duration(run_time(r.job, r.now)) : "-"; }},
-    {'s', "Cost", "COST", 0, true,
-     [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
-    {'r', "Rate", "PER HOUR", 0, true,
-     [](O o, C r) { o += r.job.cost_rate ? format_money(*r.job.cost_rate, 4) : "-"; }},
-};
+    {'s', "Cost", "COST", [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
+    {'r', "Rate", "PER HOUR",
+     [](O o, C r) { o += r.job.cost_rate ? format_money(*r.job.cost_rate, 4) : "-"; }}};
 constexpr std::string_view kCostFormat = "%.3j %n %u %q %.4g %.5c %.7e %.8s %.8r";
 
 Result<int> run_cost(const Invocation& in, const Top& top) {
@@ -153,13 +123,8 @@ Result<int> run_cost(const Invocation& in, const Top& top) {
                    [](const proto::JobRow& a, const proto::JobRow& b) {
                      return a.cost_rate.value_or(Money{}) > b.cost_rate.value_or(Money{});
                    });
-  if (top.json) {
-    fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
-    return 0;
-  }
-  TableStyle style;
-  style.header = !top.no_header;
-  TableWriter table(*layout, style, stdout);
+  if (top.json) return print_pretty(all);
+  TableWriter table(*layout, {.header = !top.no_header}, stdout);
   for (proto::JobRow& job : all.rows)
     add_row(table, std::span<const Column<CostRow>>(kCostColumns),
             CostRow{std::move(job), all.now});
@@ -168,8 +133,7 @@ Result<int> run_cost(const Invocation& in, const Top& top) {
 
 Result<int> run(const Invocation& in) {
   Top top;
-  ASSIGN(operands, in.parse(&top, 0, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &top, 0, kAnyOperands);
   if (top.cost) {
     if (!(*operands)->empty() || top.idle > Duration{})
       return fail(ErrorCode::usage, "--cost is of all jobs: leave out --idle and nodes");
@@ -188,37 +152,27 @@ Result<int> run(const Invocation& in) {
   }
   if (top.json) {
     std::erase_if(nodes->nodes, [](const proto::NodeRow& node) { return node.top.empty(); });
-    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
-    return 0;
+    return print_pretty(*nodes);
   }
   std::stable_sort(rows.begin(), rows.end(), [](R a, R b) { return a.gpu.job < b.gpu.job; });
-  TableStyle style;
-  style.header = !top.no_header;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.header = !top.no_header, .colour = wants_colour(stdout)}, stdout);
   for (const TopRow& row : rows) add_row(table, std::span<const Column<TopRow>>(kColumns), row);
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl top", "Every GPU that a job has"},
-    {"gctl top --idle 30", "Those that have done nothing for half an hour"},
-    {"gctl top --cost", "Who burns how much money an hour"},
-};
-
 }  // namespace
 
 const Command kGctlTop{
-    .name = "top",
-    .summary = "What jobs do on their GPUs now",
-    .operands = "[NODE...]",
-    .description =
-        "Each GPU and slice as its node last saw it, every few seconds. IDLE is since it "
-        "was last seen busy, or since its job has it; * = no process is on it. Older "
-        "GPUs do not tell how busy a slice is, and a slice's power is its part of the "
-        "GPU's.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"top", "What jobs do on their GPUs now", "[NODE...]"},
+    {.description =
+         "Each GPU and slice as its node last saw it, every few seconds. IDLE is since it "
+         "was last seen busy, or since its job has it; * = no process is on it. Older "
+         "GPUs do not tell how busy a slice is, and a slice's power is its part of the "
+         "GPU's.",
+     .options = kOptions,
+     .examples = {{"gctl top", "Every GPU that a job has"},
+                  {"gctl top --idle 30", "Those that have done nothing for half an hour"},
+                  {"gctl top --cost", "Who burns how much money an hour"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_top

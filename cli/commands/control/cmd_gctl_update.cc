@@ -1,7 +1,7 @@
 // gctl update KIND NAME KEY=VALUE..., and the commands that change the states of nodes.
 #include <fmt/core.h>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
@@ -184,8 +184,7 @@ Result<int> update_partition(const Invocation& in, const std::string& name,
 // "job 12 time=1:00" and Slurm's "JobId=12 TimeLimit=1:00" are the same.
 Result<int> run_update(const Invocation& in) {
   NoOptions none;
-  ASSIGN(parsed, in.parse(&none, 1, kAnyOperands));
-  if (!*parsed) return 0;
+  OPERANDS(parsed, in, &none, 1, kAnyOperands);
   std::span<const std::string> operands = **parsed;
   std::string kind = lower(operands[0]);
   std::string name;
@@ -245,8 +244,7 @@ constexpr Option kResumeOptions[] = {kGpu, kRack};
 template <proto::NodeAction Action>
 Result<int> run_action(const Invocation& in) {
   Change change;
-  ASSIGN(operands, in.parse(&change, 0, 1));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &change, 0, 1);
   if ((*operands)->empty() == change.racks.empty())
     return fail(ErrorCode::usage, change.racks.empty() ? "name nodes, or racks with --rack"
                                                        : "name nodes or racks, not both at once");
@@ -264,74 +262,55 @@ Result<int> run_action(const Invocation& in) {
   return change_nodes(in, update);
 }
 
-constexpr Example kDrainExamples[] = {
-    {"gctl drain gpu[01-04] -r 'new firmware'", "Their jobs go on, and no more start"},
-    {"gctl drain gpu01 --gpu 3 -r 'a noisy fan'", "The same for one GPU of the node"},
-    {"gctl drain --rack r7 -r 'its switch is replaced'", "The same for all nodes of a rack"},
-};
-constexpr Example kResumeExamples[] = {
-    {"gctl resume gpu[01-04]", "Jobs may start there again"},
-    {"gctl resume gpu01 --gpu 3", "GPU 3 was mended, or is no longer drained"},
-};
-
-constexpr Example kExamples[] = {
-    {"gctl update job 12 time=2:00:00 nice=50", "A longer time limit, a lower priority"},
-    {"gctl update partition batch state=down", "Start no more jobs in a partition"},
-};
-
 }  // namespace
 
 const Command kGctlUpdate{
-    .name = "update",
-    .summary = "Change a job, node or partition",
-    .operands = "job|node|partition NAME KEY=VALUE...",
-    .description =
-        "Of a job: time, nice, priority, partition, account, reservation, name, "
-        "comment, begin, arraytaskthrottle. In another tenant's partition a job gets a project "
-        "there, unless one of the same name is there. Of a "
-        "node: state=drain|resume|close, reason, comment, features (`@file`: those of gantry.yaml "
-        "again). Of a partition: state=up|down; all else is gctl partition's.",
-    .examples = kExamples,
-    .run = run_update};
-const Command kGctlDrain{.name = "drain",
-                         .summary = "Start no more jobs on nodes, or on single GPUs of theirs",
-                         .operands = "[NODES]",
-                         .description =
-                             "Those that run there go on. With --gpu the rest of the node takes "
-                             "jobs as before; a slice stands for all of its GPU. It stays so "
-                             "until gctl resume, whatever is started again in between.",
-                         .options = kDrainOptions,
-                         .examples = kDrainExamples,
-                         .run = run_action<proto::NodeAction::drain>};
+    {"update", "Change a job, node or partition", "job|node|partition NAME KEY=VALUE..."},
+    {.description =
+         "Of a job: time, nice, priority, partition, account, reservation, name, "
+         "comment, begin, arraytaskthrottle. In another tenant's partition a job gets a project "
+         "there, unless one of the same name is there. Of a "
+         "node: state=drain|resume|close, reason, comment, features (`@file`: those of gantry.yaml "
+         "again). Of a partition: state=up|down; all else is gctl partition's.",
+     .examples = {{"gctl update job 12 time=2:00:00 nice=50",
+                   "A longer time limit, a lower priority"},
+                  {"gctl update partition batch state=down", "Start no more jobs in a partition"}},
+     .run = run_update}};
+const Command kGctlDrain{
+    {"drain", "Start no more jobs on nodes, or on single GPUs of theirs", "[NODES]"},
+    {.description = "Those that run there go on. With --gpu the rest of the node takes "
+                    "jobs as before; a slice stands for all of its GPU. It stays so "
+                    "until gctl resume, whatever is started again in between.",
+     .options = kDrainOptions,
+     .examples = {{"gctl drain gpu[01-04] -r 'new firmware'",
+                   "Their jobs go on, and no more start"},
+                  {"gctl drain gpu01 --gpu 3 -r 'a noisy fan'", "The same for one GPU of the node"},
+                  {"gctl drain --rack r7 -r 'its switch is replaced'",
+                   "The same for all nodes of a rack"}},
+     .run = run_action<proto::NodeAction::drain>}};
 const Command kGctlResume{
-    .name = "resume",
-    .summary = "Put nodes back into service, or single GPUs of theirs",
-    .operands = "[NODES]",
-    .description =
-        "With --gpu these GPUs are no longer drained, their faults are "
-        "forgotten and they are looked at again at once; what is still "
-        "wrong with one keeps it out of service (ginfo --gpus). Without it the node's own state "
-        "changes and GPUs stay as they are.",
-    .options = kResumeOptions,
-    .examples = kResumeExamples,
-    .run = run_action<proto::NodeAction::resume>};
-constexpr Example kGctlCloseExamples[] = {
-    {"gctl close gpu01 -r 'a fan burns'", "Its jobs end now; they are requeued if they may be"}};
-const Command kGctlClose{.name = "close",
-                         .summary = "Take nodes out of service and end what runs there",
-                         .operands = "[NODES]",
-                         .options = kReasonOptions,
-                         .examples = kGctlCloseExamples,
-                         .run = run_action<proto::NodeAction::close>};
-constexpr Example kGctlDeadExamples[] = {{"gctl dead gpu01 -r 'taken out of the rack'",
-                                          "What ran there is over, because the machine is off"}};
-const Command kGctlDead{.name = "dead",
-                        .summary =
-                            "Declare that lost nodes run nothing any more, so that their jobs may "
-                            "end or be requeued; never say it of a node that may be alive",
-                        .operands = "[NODES]",
-                        .options = kReasonOptions,
-                        .examples = kGctlDeadExamples,
-                        .run = run_action<proto::NodeAction::dead>};
+    {"resume", "Put nodes back into service, or single GPUs of theirs", "[NODES]"},
+    {.description =
+         "With --gpu these GPUs are no longer drained, their faults are "
+         "forgotten and they are looked at again at once; what is still "
+         "wrong with one keeps it out of service (ginfo --gpus). Without it the node's own state "
+         "changes and GPUs stay as they are.",
+     .options = kResumeOptions,
+     .examples = {{"gctl resume gpu[01-04]", "Jobs may start there again"},
+                  {"gctl resume gpu01 --gpu 3", "GPU 3 was mended, or is no longer drained"}},
+     .run = run_action<proto::NodeAction::resume>}};
+const Command kGctlClose{{"close", "Take nodes out of service and end what runs there", "[NODES]"},
+                         {.options = kReasonOptions,
+                          .examples = {{"gctl close gpu01 -r 'a fan burns'",
+                                        "Its jobs end now; they are requeued if they may be"}},
+                          .run = run_action<proto::NodeAction::close>}};
+const Command kGctlDead{{"dead",
+                         "Declare that lost nodes run nothing any more, so that their jobs may "
+                         "end or be requeued; never say it of a node that may be alive",
+                         "[NODES]"},
+                        {.options = kReasonOptions,
+                         .examples = {{"gctl dead gpu01 -r 'taken out of the rack'",
+                                       "What ran there is over, because the machine is off"}},
+                         .run = run_action<proto::NodeAction::dead>}};
 
 }  // namespace gantry::cli::gctl_update

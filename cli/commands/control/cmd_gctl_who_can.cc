@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "cli/columns/access_columns.h"
+#include "cli/columns/tenant_columns.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/session.h"
-#include "cli/terminal.h"
+#include "cli/table.h"
 #include "common/codec/codec.h"
 #include "common/tenancy/tenancy_rules.h"
 
@@ -39,8 +39,7 @@ bool has(const proto::AccessRow& row, const std::string& right) {
 
 Result<int> run(const Invocation& in) {
   WhoOptions options;
-  ASSIGN(operands, in.parse(&options, 2, 2));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &options, 2, 2);
   const std::string &right = (**operands)[0], &tenant = (**operands)[1];
   const auto all = rights();
   if (std::find(all.begin(), all.end(), right) == all.end())
@@ -54,34 +53,25 @@ Result<int> run(const Invocation& in) {
     if (row.tenant.empty() && has(row, right)) found.rows.push_back(row);
   for (const proto::AccessRow& row : of_tenant->rows)
     if (!row.tenant.empty() && has(row, right)) found.rows.push_back(row);
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(found, codec::JsonStyle::pretty));
-    return 0;
-  }
+  if (options.json) return print_pretty(found);
   const auto columns = access_columns();
   ASSIGN(layout, parse_format("%u %r %e %s %b %f", infos(columns), true));
-  TableStyle style;
-  style.colour = wants_colour(stdout);
-  TableWriter table(*layout, style, stdout);
+  TableWriter table(*layout, {.colour = wants_colour(stdout)}, stdout);
   for (const proto::AccessRow& row : found.rows) add_row(table, columns, row);
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl who-can read-output fraud", "Who may read scripts and output of others in fraud"}};
-
 }  // namespace
 
 const Command kGctlWhoCan{
-    .name = "who-can",
-    .summary = "List who has a right in a tenant",
-    .operands = "RIGHT TENANT",
-    .description =
-        "Rights are see, submit, change-jobs, read-output, edit-projects, edit-roles, "
-        "edit-policies, edit-secrets and ask-increase. Everybody may do all of this to their own "
-        "jobs. What you may not see of the access report (`gtenant access`) is not here either.",
-    .options = kOptions,
-    .examples = kExamples,
-    .run = run};
+    {"who-can", "List who has a right in a tenant", "RIGHT TENANT"},
+    {.description =
+         "Rights are see, submit, change-jobs, read-output, edit-projects, edit-roles, "
+         "edit-policies, edit-secrets and ask-increase. Everybody may do all of this to their own "
+         "jobs. What you may not see of the access report (`gtenant access`) is not here either.",
+     .options = kOptions,
+     .examples = {{"gctl who-can read-output fraud",
+                   "Who may read scripts and output of others in fraud"}},
+     .run = run}};
 
 }  // namespace gantry::cli::gctl_who_can

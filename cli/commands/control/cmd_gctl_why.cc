@@ -2,7 +2,7 @@
 // answers to "what if".
 #include <fmt/core.h>
 
-#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/commands/control/gctl.h"
 #include "cli/commands/control/gctl_network.h"
@@ -91,8 +91,7 @@ Result<void> tell_ended(Session& session, const proto::JobRef& ref, bool json) {
 
 Result<int> run_why(const Invocation& in) {
   Why why;
-  ASSIGN(operands, in.parse(&why, 1, kAnyOperands));
-  if (!*operands) return 0;
+  OPERANDS(operands, in, &why, 1, kAnyOperands);
   ASSIGN(refs, job_refs_of(**operands));
   ASSIGN(session, Session::open(in.program()));
   for (const proto::JobRef& ref : *refs) {
@@ -116,29 +115,23 @@ Result<int> run_why(const Invocation& in) {
   return 0;
 }
 
-constexpr Example kExamples[] = {
-    {"gctl why 12", "What job 12 waits for, and what would make it start sooner"},
-    {"gctl why -b 12 13", "The causes only"},
-    {"gctl why 9", "How job 9 ended, however long ago"},
-};
-
 }  // namespace
 
 const Command kGctlWhy{
-    .name = "why",
-    .summary = "Say why a job does not run, or how it ended",
-    .operands = "JOB...",
-    .description =
-        "Of a waiting job: the causes in their order, with numbers; when it may expect to start; "
-        "and changes to it that would make it start sooner (fewer GPUs or nodes, a shorter time "
-        "limit, another GPU model), which the planner tries out one by one on its view of the "
-        "cluster. They are estimates: they go by the time limits of what runs, and others may "
-        "submit more urgent work.\n\n"
-        "Of a running job: packets that its network refused, and nodes of its own that do not "
-        "answer it there, tried from its first node.\n\n"
-        "Of a job that has ended: when, with which exit code, and why, from accounting.",
-    .options = kWhyOptions,
-    .examples = kExamples,
-    .run = run_why};
+    {"why", "Say why a job does not run, or how it ended", "JOB..."},
+    {.description =
+         "Of a waiting job: the causes in their order, with numbers; when it may expect to start; "
+         "and changes to it that would make it start sooner (fewer GPUs or nodes, a shorter time "
+         "limit, another GPU model), which the planner tries out one by one on its view of the "
+         "cluster. They are estimates: they go by the time limits of what runs, and others may "
+         "submit more urgent work.\n\n"
+         "Of a running job: packets that its network refused, and nodes of its own that do not "
+         "answer it there, tried from its first node.\n\n"
+         "Of a job that has ended: when, with which exit code, and why, from accounting.",
+     .options = kWhyOptions,
+     .examples = {{"gctl why 12", "What job 12 waits for, and what would make it start sooner"},
+                  {"gctl why -b 12 13", "The causes only"},
+                  {"gctl why 9", "How job 9 ended, however long ago"}},
+     .run = run_why}};
 
 }  // namespace gantry::cli::gctl_why

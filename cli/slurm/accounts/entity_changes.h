@@ -6,11 +6,39 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/slurm/accounts/change_words.h"
 #include "cli/slurm/accounts/other_accounts.h"
 #include "cli/slurm/accounts/sacctmgr_change.h"
+#include "common/result.h"
 
 namespace gantry::cli::slurm {
+
+// The words of sacctmgr add, modify and delete for accounts, users and coordinators.
+
+// The text without the quotes around it, with which a shell script may have passed them on.
+std::string unquoted(const std::string& text);
+
+enum class ChangedEntity : std::uint8_t { account, user, qos, coordinator };
+// nullopt: the first word names none of them.
+std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words);
+
+struct ChangeWords {
+  std::vector<std::string> names, accounts;
+  std::vector<std::string> users;     // of a change of accounts: their associations alone
+  std::vector<std::string> clusters;  // none = all that are known
+  std::vector<RawSetting> settings;
+
+  // The settings as they count in this cluster; an error if this cluster has no such setting.
+  [[nodiscard]] Result<Accounts::Settings> own_settings() const;
+  // The value of DefaultAccount= for users; "" = not given.
+  [[nodiscard]] std::string default_account() const;
+  // Without cluster=, all clusters are meant.
+  [[nodiscard]] bool means_cluster(const std::string& name) const;
+};
+
+// Splits the words: conditions come before `set` and settings after it, and conditions again after
+// `where`. For `add` both may stand in any order.
+Result<ChangeWords> read_change_words(ChangedEntity entity, const std::vector<std::string>& words,
+                                      std::string_view verb);
 
 // The accounts of all clusters: this one's are parts of the tenants' documents.
 struct AllAccounts {

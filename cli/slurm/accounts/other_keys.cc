@@ -184,8 +184,7 @@ std::vector<std::string> applied(const std::string& list, const std::vector<std:
 // a whole list makes another whole list.
 Result<void> put_qos_list(OtherRow& row, const std::string& value, char sign, const QosBook& qos) {
   ASSIGN(change, parse_name_list(value, sign));
-  for (const auto* names : {&change->added, &change->removed})
-    if (const auto known = qos.check_known(*names); !known) return known;
+  for (const auto* names : {&change->added, &change->removed}) TRY(qos.check_known(*names));
   const std::string now = row["QOS"];
   if (change->replaces || (!now.empty() && !is_change(now))) {
     const auto list = change->applied_to(split_list(now));
@@ -268,8 +267,7 @@ Result<void> put_setting(OtherRow& row, const RawSetting& setting, const QosBook
     case KeyForm::wall: return put_wall(row, *key, setting.value);
     case KeyForm::qos: return put_qos_list(row, setting.value, sign, qos);
     case KeyForm::default_qos:
-      if (setting.value != "-1" && !setting.value.empty())
-        if (const auto known = qos.check_known({setting.value}); !known) return known;
+      if (setting.value != "-1" && !setting.value.empty()) TRY(qos.check_known({setting.value}));
       put_or_erase(row, "DefaultQOS", setting.value == "-1" ? "" : setting.value);
       return {};
   }

@@ -87,12 +87,12 @@ Result<void> Accounts::put_limits(tenancy::Tenant& tenant, const AccountOfLimit&
   const bool whole = of.user.empty() && of.account == tenant.name;
   if (whole || (!settings.qos && !settings.default_qos)) return {};
   if (settings.default_qos && !settings.default_qos->empty())
-    if (auto known = qos_.check_known({*settings.default_qos}); !known) return known;
+    TRY(qos_.check_known({*settings.default_qos}));
   if (settings.qos)
     for (const auto* names : {&settings.qos->added, &settings.qos->removed})
-      if (auto known = qos_.check_known(*names); !known) return known;
+      TRY(qos_.check_known(*names));
   tenancy::LimitTexts texts = limits_of_use(tenant, of);
-  if (auto put = put_own_qos(texts, qos_.allowed_to(tenant), settings); !put) return put;
+  TRY(put_own_qos(texts, qos_.allowed_to(tenant), settings));
   put_limits_of_use(tenant, of, texts);
   return {};
 }
@@ -116,11 +116,11 @@ std::string Accounts::tenant_above(const std::string& account) {
 
 Result<void> Accounts::put_qos(tenancy::Tenant& tenant, const Settings& settings) const {
   if (settings.default_qos && !settings.default_qos->empty())
-    if (auto known = qos_.check_known({*settings.default_qos}); !known) return known;
+    TRY(qos_.check_known({*settings.default_qos}));
   if (settings.default_qos) tenant.default_class = *settings.default_qos;
   if (settings.qos) {
     for (const auto* names : {&settings.qos->added, &settings.qos->removed})
-      if (auto known = qos_.check_known(*names); !known) return known;
+      TRY(qos_.check_known(*names));
     tenant.allowed_classes = settings.qos->applied_to(qos_.allowed_to(tenant));
   }
   // The only QOS of a list is the default, as in Slurm, unless another default was asked for.
@@ -214,10 +214,10 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
     if (settings.fairshare)
       place->tenant->weight =
           thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
-    if (auto put = put_limits(*place->tenant, {name}, settings); !put) return put;
+    TRY(put_limits(*place->tenant, {name}, settings));
     return put_qos(*place->tenant, settings);
   }
-  if (auto put = put_limits(*place->tenant, {name}, settings); !put) return put;
+  TRY(put_limits(*place->tenant, {name}, settings));
   if (settings.description) place->project->description = *settings.description;
   if (settings.organization) place->project->organization = *settings.organization;
   if (settings.fairshare) place->project->shares = *settings.fairshare;
@@ -311,10 +311,8 @@ Result<void> Accounts::put_coordinator(const std::string& account, const std::st
 
 Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
                                    const Settings& settings) {
-  if (!settings.default_account.empty())
-    if (auto put = put_default_account(name, settings.default_account); !put) return put;
-  if (settings.admin_level)
-    if (auto put = put_admin_level(name, *settings.admin_level); !put) return put;
+  if (!settings.default_account.empty()) TRY(put_default_account(name, settings.default_account));
+  if (settings.admin_level) TRY(put_admin_level(name, *settings.admin_level));
   bool changed = (!settings.default_account.empty() || settings.admin_level) && !settings.fairshare;
   for (const Place& place : places_of(name, account))
     if (place.project != nullptr && has_share(*place.project, name) && settings.fairshare) {
@@ -326,7 +324,7 @@ Result<void> Accounts::modify_user(const std::string& name, const std::string& a
     for (const std::string& one : accounts_of(name)) {
       if (!account.empty() && account != one) continue;
       const auto place = find(one);
-      if (auto put = put_limits(*place->tenant, {one, name}, settings); !put) return put;
+      TRY(put_limits(*place->tenant, {one, name}, settings));
       changed = true;
     }
   if (changed || settings.reset_usage) return {};

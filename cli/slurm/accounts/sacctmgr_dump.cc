@@ -208,7 +208,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
     added = accounts.add_user(line.name, parent, of_user);
   }
   if (added && settings.default_account == parent)
-    if (auto put = accounts.put_default_account(line.name, parent); !put) return put;
+    TRY(accounts.put_default_account(line.name, parent));
   return added ? Result<void>() : tl::unexpected(added.error());
 }
 

@@ -1,7 +1,7 @@
 // QOS as sacctmgr sees them: the priority classes of the documents, and the built-in ones.
 //
 // A priority class has these keys of Slurm's QOS: Description, Priority, GraceTime, Preempt,
-// PreemptMode, PreemptExemptTime, Flags, UsageFactor and the limits of use (limit_keys.h). All
+// PreemptMode, PreemptExemptTime, Flags, UsageFactor and the limits of use (account_limits.h). All
 // other keys are refused with a sentence that says where the matter is configured. A class preempts
 // all lower classes that are preemptible, or those that a Preempt list names.
 #pragma once

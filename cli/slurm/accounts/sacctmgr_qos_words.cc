@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "cli/slurm/accounts/limit_keys.h"
+#include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
 #include "cli/slurm/format.h"
 #include "common/limits.h"
@@ -185,7 +185,7 @@ Result<void> read_qos_setting(const std::string& word, QosSettings& settings) {
   if (const LimitKey* limit = qos_limit_key(name);
       limit != nullptr && equals != std::string::npos) {
     tenancy::LimitTexts scratch;
-    if (auto put = put_limit(scratch, *limit, value); !put) return put;
+    TRY(put_limit(scratch, *limit, value));
     settings.limits.emplace_back(limit->limit, limit_value(*limit, value));
     return {};
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/session.h"
-#include "cli/slurm/accounts/change_words.h"
+#include "cli/slurm/accounts/entity_changes.h"
 #include "cli/slurm/accounts/sacctmgr_list.h"
 #include "cli/slurm/accounts/sacctmgr_verbs.h"
 #include "cli/slurm/format.h"

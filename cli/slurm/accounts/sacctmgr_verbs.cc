@@ -151,8 +151,7 @@ bool person_agrees(const std::string& question) {
 }
 
 int say_refusal(const Error& error) {
-  fmt::print(stderr, "{}{}\n", error.message.starts_with(' ') ? "" : " ", error.message);
-  return 1;
+  return refused("{}{}\n", error.message.starts_with(' ') ? "" : " ", error.message);
 }
 
 Result<int> change_accounts(const Invocation& call, std::string_view verb,

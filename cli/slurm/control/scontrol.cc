@@ -16,36 +16,24 @@ namespace {
 struct ScontrolCall : Control {
   std::optional<std::string> clusters;
 };
-Result<void> count_details(ScontrolCall& c, std::string_view) {
-  ++c.details;
-  return {};
-}
-Result<void> set_scontrol_clusters(ScontrolCall& c, std::string_view text) {
-  c.clusters = text;
-  return {};
-}
-template <bool Control::*Shape>
-Result<void> set_control_flag(ScontrolCall& c, std::string_view) {
-  c.*Shape = true;
-  return {};
-}
 
 constexpr Option kScontrolOptions[] = {
     flag("all", 'a', "Hidden partitions as well, of which there are none", always),
     takes("cluster", 'M', "NAME", "Our own cluster's name is all that can be given",
-          call<set_scontrol_clusters>),
-    takes("clusters", "NAME", "The same", call<set_scontrol_clusters>),
-    flag("details", 'd', "Where a job has its cores, memory and GPUs", call<count_details>),
+          put<AT(ScontrolCall, clusters)>),
+    takes("clusters", "NAME", "The same", put<AT(ScontrolCall, clusters)>),
+    flag("details", 'd', "Where a job has its cores, memory and GPUs",
+         does<[](ScontrolCall& c) { ++c.details; }>),
     flag("help", 'h', "Show this help", always),
     flag("hide", "No hidden partitions, of which there are none", always),
-    may_take("json", "data_parser", "Records as JSON", call<set_control_flag<&Control::json>>),
+    may_take("json", "data_parser", "Records as JSON", put<AT(ScontrolCall, json)>),
     flag("local", "This cluster, which is always so", always),
-    flag("oneliner", 'o', "One line for each record", call<set_control_flag<&Control::oneline>>),
-    flag("quiet", 'Q', "Print nothing but errors", call<set_control_flag<&Control::quiet>>),
+    flag("oneliner", 'o', "One line for each record", put<AT(ScontrolCall, oneline)>),
+    flag("quiet", 'Q', "Print nothing but errors", put<AT(ScontrolCall, quiet)>),
     flag("verbose", 'v',
          "List the options that are in force on standard error; show says when it was asked",
-         call<set_control_flag<&Control::verbose>>),
-    may_take("yaml", "data_parser", "Records as YAML", call<set_control_flag<&Control::yaml>>),
+         put<AT(ScontrolCall, verbose)>),
+    may_take("yaml", "data_parser", "Records as YAML", put<AT(ScontrolCall, yaml)>),
     refuses("federation", "there is one cluster"),
     refuses("future", 'F', "there are no nodes of the future"),
     refuses("sibling", "there is one cluster"),
@@ -120,14 +108,9 @@ const Verb* find_verb(std::string_view word) {
 
 int run_verb(const Control& c, Arguments words) {
   const Verb* verb = find_verb(words[0]);
-  if (verb == nullptr) {
-    fmt::print(stderr, "invalid keyword: {}\n", words[0]);
-    return 1;
-  }
-  if (verb->run == nullptr) {
-    fmt::print(stderr, "scontrol: error: {} is not supported: {}\n", verb->name, verb->what);
-    return 1;
-  }
+  if (verb == nullptr) return refused("invalid keyword: {}\n", words[0]);
+  if (verb->run == nullptr)
+    return refused("scontrol: error: {} is not supported: {}\n", verb->name, verb->what);
   words.erase(words.begin());
   return verb->run(c, words);
 }
@@ -191,15 +174,6 @@ const std::string& description() {
   return text;
 }
 
-constexpr Example kScontrolExamples[] = {
-    {"scontrol show job 12", "Everything about a job"},
-    {"scontrol show hostnames 'n[01-03]'", "The names in a host list, one a line"},
-    {"scontrol update NodeName=n01 State=DRAIN Reason='new memory'", "Give a node no new jobs"},
-    {"scontrol create PartitionName=night Nodes=n[01-03] MaxTime=8:00:00", "A new partition"},
-    {"scontrol requeue $SLURM_JOB_ID", "In a job: start again from the queue"},
-};
-constexpr ExitDoc kScontrolExits[] = {{"0", "done"}, {"1", "refused, not found, or no answer"}};
-
 }  // namespace
 
 std::vector<CommandWord> scontrol_words() {
@@ -232,14 +206,17 @@ KeyValue key_value(const std::string& word) {
 
 extern const Command kScontrol;
 const Command kScontrol{
-    .name = "scontrol",
-    .summary = "Show and change jobs, nodes, partitions and reservations",
-    .operands = "VERB [ARGUMENT...]",
-    .description = description(),
-    .options = kScontrolOptions,
-    .examples = kScontrolExamples,
-    .exits = kScontrolExits,
-    .run = run_scontrol,
-};
+    {"scontrol", "Show and change jobs, nodes, partitions and reservations", "VERB [ARGUMENT...]"},
+    {.description = description(),
+     .options = kScontrolOptions,
+     .examples = {{"scontrol show job 12", "Everything about a job"},
+                  {"scontrol show hostnames 'n[01-03]'", "The names in a host list, one a line"},
+                  {"scontrol update NodeName=n01 State=DRAIN Reason='new memory'",
+                   "Give a node no new jobs"},
+                  {"scontrol create PartitionName=night Nodes=n[01-03] MaxTime=8:00:00",
+                   "A new partition"},
+                  {"scontrol requeue $SLURM_JOB_ID", "In a job: start again from the queue"}},
+     .exits = {{"0", "done"}, {"1", "refused, not found, or no answer"}},
+     .run = run_scontrol}};
 
 }  // namespace gantry::cli::slurm

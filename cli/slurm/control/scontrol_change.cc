@@ -142,10 +142,8 @@ int update_jobs(const Control& c, const Arguments& given) {
     const auto named = with_ids_of(c, args);
     return named ? update_jobs(c, *named) : 1;
   }
-  if (!add_job_refs(refs, first.value)) {
-    fmt::print(stderr, "Invalid job id specified for job {}\n", first.value);
-    return 1;
-  }
+  if (!add_job_refs(refs, first.value))
+    return refused("Invalid job id specified for job {}\n", first.value);
   int status = 0;
   for (const proto::JobRef& ref : refs) {
     proto::UpdateJob update;
@@ -185,10 +183,8 @@ int update_steps(const Control& c, const Arguments& given) {
     job.resize(step ? dot : 0);
   }
   std::vector<proto::JobRef> refs;
-  if (!add_job_refs(refs, job) || refs.size() != 1) {
-    fmt::print(stderr, "Invalid stepid specified: {}\n", key_value(args[0]).value);
-    return 1;
-  }
+  if (!add_job_refs(refs, job) || refs.size() != 1)
+    return refused("Invalid stepid specified: {}\n", key_value(args[0]).value);
   update.job = refs.front();
   bool limited = false;
   for (std::size_t i = 1; i < args.size(); ++i) {
@@ -199,10 +195,7 @@ int update_steps(const Control& c, const Arguments& given) {
     update.time_limit = limit->value_or(Duration{});
     limited = true;
   }
-  if (!limited) {
-    fmt::print(stderr, "No changes specified\n");
-    return 1;
-  }
+  if (!limited) return refused("No changes specified\n");
   const auto done = ask<proto::Ok>(c.program, update);
   return done ? 0 : control_error("slurm_update_step error", done.error());
 }
@@ -210,12 +203,10 @@ int update_steps(const Control& c, const Arguments& given) {
 }  // namespace
 
 int key_not_supported(const std::string& pair) {
-  fmt::print(stderr, "Update of this parameter is not supported: {}\nRequest aborted\n", pair);
-  return 1;
+  return refused("Update of this parameter is not supported: {}\nRequest aborted\n", pair);
 }
 int key_value_refused(const std::string& pair, const Error& error) {
-  fmt::print(stderr, "Invalid value: {}\n{}\nRequest aborted\n", pair, error.message);
-  return 1;
+  return refused("Invalid value: {}\n{}\nRequest aborted\n", pair, error.message);
 }
 
 int control_hold(const Control& c, const Arguments& args) {
@@ -239,10 +230,8 @@ int control_notify(const Control& c, const Arguments& args) {
   message.text =
       "slurmstepd: error: " + fmt::format("{}", fmt::join(args.begin() + 1, args.end(), " "));
   const auto done = ask<proto::JobsDone>(c.program, message);
-  if (done && !done->not_active.empty()) {
-    fmt::print(stderr, "job notify failure: Invalid job id specified\n");
-    return 1;
-  }
+  if (done && !done->not_active.empty())
+    return refused("job notify failure: Invalid job id specified\n");
   return report_done(c, done, {});
 }
 int control_top(const Control& c, const Arguments& args) {
@@ -311,9 +300,7 @@ int control_requeuehold(const Control& c, const Arguments& given) {
     if (one.key == "state" && lower_case(one.value) == "specialexit") {
       message.special_exit = true;
     } else if (one.key == "state") {
-      fmt::print(stderr, "invalid state for keyword:requeuehold: {}; it is SpecialExit\n",
-                 one.value);
-      return 1;
+      return refused("invalid state for keyword:requeuehold: {}; it is SpecialExit\n", one.value);
     } else if (lower_case(word) != "incomplete") {
       args.push_back(word);
     }
@@ -322,10 +309,7 @@ int control_requeuehold(const Control& c, const Arguments& given) {
 }
 
 int control_update(const Control& c, const Arguments& args) {
-  if (args.empty()) {
-    fmt::print(stderr, "too few arguments for update keyword\n");
-    return 1;
-  }
+  if (args.empty()) return refused("too few arguments for update keyword\n");
   // The key that names the kind of thing may be any of the words.
   struct Kind {
     std::string_view key;
@@ -357,16 +341,14 @@ int control_update(const Control& c, const Arguments& args) {
                   ordered.begin() + static_cast<std::ptrdiff_t>(i) + 1);
       return kind.update(c, ordered);
     }
-  fmt::print(stderr,
-             "No valid entity in update command\nInput line must include \"NodeName\", "
-             "\"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"\n");
-  return 1;
+  return refused(
+      "No valid entity in update command\nInput line must include \"NodeName\", "
+      "\"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"\n");
 }
 
 namespace {
 int too_few_words(std::string_view keyword) {
-  fmt::print(stderr, "too few arguments for {} keyword\n", keyword);
-  return 1;
+  return refused("too few arguments for {} keyword\n", keyword);
 }
 }  // namespace
 
@@ -381,8 +363,7 @@ int control_create(const Control& c, const Arguments& args) {
   };
   if (!names("reservationname") && names("partitionname")) return create_partition(c, args);
   if (names("reservationname")) return create_reservation(c, args);
-  fmt::print(stderr, "scontrol: error: Invalid creation entity: {}\n", args[0]);
-  return 1;
+  return refused("scontrol: error: Invalid creation entity: {}\n", args[0]);
 }
 
 int control_delete(const Control& c, const Arguments& args) {
@@ -390,20 +371,15 @@ int control_delete(const Control& c, const Arguments& args) {
   // The arguments are <ENTITY>=<ID>, or the same as two words.
   KeyValue pair = key_value(args[0]);
   if (pair.key.empty() && args.size() == 2) pair = {lower_case(args[0]), args[1]};
-  if (pair.key.empty() || args.size() > (args[0].find('=') == std::string::npos ? 2 : 1)) {
-    fmt::print(stderr,
-               "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or "
-               "'delete <ENTITY> <ID>'\n");
-    return 1;
-  }
+  if (pair.key.empty() || args.size() > (args[0].find('=') == std::string::npos ? 2 : 1))
+    return refused(
+        "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or "
+        "'delete <ENTITY> <ID>'\n");
   const auto is = [&](std::string_view kind) {
     return pair.key.size() >= 3 && kind.starts_with(pair.key);
   };
   if (is("partitionname")) return delete_partition(c, pair.value, args[0]);
-  if (!is("reservationname")) {
-    fmt::print(stderr, "Invalid deletion entity: {}\n", args[0]);
-    return 1;
-  }
+  if (!is("reservationname")) return refused("Invalid deletion entity: {}\n", args[0]);
   const auto ok = ask<proto::Ok>(c.program, proto::RemoveReservation{pair.value});
   return ok ? 0 : control_error("delete_reservation " + args[0], ok.error());
 }
@@ -422,10 +398,7 @@ int control_wait_job(const Control& c, const Arguments& args) {
   auto reply = session->receive<proto::WaitReply>(*request, kCallTimeout);
   while (!reply && reply.error().code == ErrorCode::timed_out)
     reply = session->receive<proto::WaitReply>(*request, kCallTimeout);
-  const auto failed = [&] {
-    fmt::print(stderr, "scontrol: Problem running job {}\n", args[0]);
-    return 1;
-  };
+  const auto failed = [&] { return refused("scontrol: Problem running job {}\n", args[0]); };
   if (!reply && reply.error().code == ErrorCode::not_found) return failed();
   if (!reply) return control_error("slurm_load_jobs error", reply.error());
   for (const proto::JobRow& row : reply->rows)
@@ -436,32 +409,23 @@ int control_wait_job(const Control& c, const Arguments& args) {
 int control_write(const Control& c, const Arguments& args) {
   if (!args.empty() && lower_case(args[0]) == "config")
     return write_config(c, args.size() > 1 ? args[1] : "");
-  if (args.size() < 2 || lower_case(args[0]) != "batch_script") {
-    fmt::print(stderr,
-               "scontrol: error: write batch_script JOB [FILE|-], or write config [FILE]\n");
-    return 1;
-  }
+  if (args.size() < 2 || lower_case(args[0]) != "batch_script")
+    return refused("scontrol: error: write batch_script JOB [FILE|-], or write config [FILE]\n");
   std::vector<proto::JobRef> refs;
-  if (!add_job_refs(refs, args[1]) || refs.size() != 1) {
-    fmt::print(stderr, "Invalid job id specified for job {}\n", args[1]);
-    return 1;
-  }
+  if (!add_job_refs(refs, args[1]) || refs.size() != 1)
+    return refused("Invalid job id specified for job {}\n", args[1]);
   const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{refs[0], true});
   if (!shown) return control_error("job script retrieval failed", shown.error());
-  if (shown->jobs.empty() || shown->jobs[0].script.empty()) {
-    fmt::print(stderr, "job script retrieval failed: Invalid job id specified\n");
-    return 1;
-  }
+  if (shown->jobs.empty() || shown->jobs[0].script.empty())
+    return refused("job script retrieval failed: Invalid job id specified\n");
   const Bytes& script = shown->jobs[0].script;
   const std::string file = args.size() > 2 ? args[2] : fmt::format("slurm-{}.sh", args[1]);
   if (file == "-") {
     std::fwrite(script.data(), 1, script.size(), stdout);
     return 0;
   }
-  if (const auto written = write_file(file, script, 0700); !written) {
-    fmt::print(stderr, "{}\n", written.error().message);
-    return 1;
-  }
+  if (const auto written = write_file(file, script, 0700); !written)
+    return refused("{}\n", written.error().message);
   fmt::print("batch script for job {} written to {}\n", args[1], file);
   return 0;
 }

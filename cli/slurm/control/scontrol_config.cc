@@ -405,10 +405,8 @@ int write_config(const Control& c, const std::string& file) {
   const char* named = std::getenv("SLURM_CONF_OUT");
   const std::string base = !file.empty() ? file : named != nullptr ? named : default_config_path();
   const std::string path = fmt::format("{}.{}", base, shown_time(told->ping.now));
-  if (const auto written = write_file(path, text, 0644); !written) {
-    fmt::print(stderr, "scontrol: error: {}\n", written.error().message);
-    return 1;
-  }
+  if (const auto written = write_file(path, text, 0644); !written)
+    return refused("scontrol: error: {}\n", written.error().message);
   fmt::print("Slurm config saved to {}\n", path);
   return 0;
 }

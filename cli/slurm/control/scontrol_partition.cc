@@ -155,15 +155,13 @@ const Row* find_partition_key(const Row (&rows)[N], std::string_view key) {
 }
 
 int invalid_partition_word(const std::string& arg, std::string_view why) {
-  fmt::print(stderr, "scontrol: error: Invalid input: {}\nscontrol: error: {}\n", arg, why);
-  return 1;
+  return refused("scontrol: error: Invalid input: {}\nscontrol: error: {}\n", arg, why);
 }
 
 int no_partition_key(const std::string& arg, const FixedPartitionKey* fixed) {
   fmt::print(stderr, "scontrol: error: Update of this parameter is not supported: {}\n", arg);
   if (fixed != nullptr) fmt::print(stderr, "scontrol: error: {}\n", fixed->why);
-  fmt::print(stderr, "scontrol: error: Request aborted\n");
-  return 1;
+  return refused("scontrol: error: Request aborted\n");
 }
 
 // What the words say of a partition.
@@ -176,10 +174,8 @@ struct PartitionWords {
 // Sets what one word says; returns 1 if the word is refused, which is told.
 int add_partition_word(PartitionWords& said, const std::string& arg) {
   const KeyValue pair = key_value(arg);
-  if (pair.key.empty()) {
-    fmt::print(stderr, "scontrol: error: Invalid input: {}  Request aborted\n", arg);
-    return 1;
-  }
+  if (pair.key.empty())
+    return refused("scontrol: error: Invalid input: {}  Request aborted\n", arg);
   if (pair.key.size() >= 2 && std::string_view("state").starts_with(pair.key)) {
     const std::string word = upper_case(pair.value);
     said.state = nullptr;
@@ -240,10 +236,8 @@ void add_partition_state(PartitionWords& said) {
 int create_partition(const Control& c, const Arguments& args) {
   auto said = read_partition_words(args);
   if (!said) return 1;
-  if (lower_case(said->change.name) == "default") {
-    fmt::print(stderr, "scontrol: error: PartitionName cannot be \"DEFAULT\".\n");
-    return 1;
-  }
+  if (lower_case(said->change.name) == "default")
+    return refused("scontrol: error: PartitionName cannot be \"DEFAULT\".\n");
   add_partition_state(*said);
   said->change.action = proto::PartitionAction::create;
   const auto ok = ask<proto::Ok>(c.program, said->change);
@@ -253,10 +247,7 @@ int create_partition(const Control& c, const Arguments& args) {
 int update_partition(const Control& c, const Arguments& args) {
   auto said = read_partition_words(args);
   if (!said) return 1;
-  if (said->words == 0) {
-    fmt::print(stderr, "scontrol: error: No changes specified\n");
-    return 1;
-  }
+  if (said->words == 0) return refused("scontrol: error: No changes specified\n");
   ChangePartition& change = said->change;
   Result<proto::Ok> ok = proto::Ok{};
   if (change.values.empty() && said->state != nullptr) {  // what operators may do too

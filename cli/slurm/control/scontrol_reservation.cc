@@ -115,8 +115,7 @@ Result<bool> change_reservation_flags(MakeReservation& make, char how, const std
   for (const std::string& word : words) {
     const bool has_sign = word[0] == '+' || word[0] == '-';
     const bool away = has_sign ? word[0] == '-' : how == '-';
-    if (const auto done = set_flag(make, has_sign ? word.substr(1) : word, away); !done)
-      return done;
+    TRY(set_flag(make, has_sign ? word.substr(1) : word, away));
   }
   return true;
 }
@@ -262,10 +261,8 @@ int create_reservation(const Control& c, const Arguments& args) {
   // A partition without nodes is the whole partition.
   if (make.nodes.empty() && make.count == 0 && !make.partition.empty())
     make.nodes = {std::string(kAllNodes)};
-  if (const std::string_view missing = missing_word(make); !missing.empty()) {
-    fmt::print(stderr, "scontrol: error: {}  No reservation created.\n", missing);
-    return 1;
-  }
+  if (const std::string_view missing = missing_word(make); !missing.empty())
+    return refused("scontrol: error: {}  No reservation created.\n", missing);
   if (name_all_nodes(c, make, "Error creating the reservation") != 0) return 1;
   const auto made = ask<proto::ListReservationsReply>(c.program, make);
   if (!made) return control_error("Error creating the reservation", made.error());
@@ -275,10 +272,7 @@ int create_reservation(const Control& c, const Arguments& args) {
 }
 
 int update_reservation(const Control& c, const Arguments& args) {
-  if (args.size() < 2) {
-    fmt::print(stderr, "scontrol: error: No changes specified\n");
-    return 1;
-  }
+  if (args.size() < 2) return refused("scontrol: error: No changes specified\n");
   proto::ListReservations list;
   list.names = {key_value(args[0]).value};
   const auto reply = ask<proto::ListReservationsReply>(c.program, list);

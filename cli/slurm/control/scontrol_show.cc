@@ -9,7 +9,7 @@
 #include "cli/slurm/format.h"
 #include "cli/slurm/records/history.h"
 #include "cli/slurm/records/job_json.h"
-#include "cli/slurm/records/node_json.h"
+#include "cli/slurm/records/node_fields.h"
 #include "cli/slurm/records/queue.h"
 #include "cli/slurm/records/slurm_records.h"
 #include "cli/submit/job_refs.h"
@@ -191,8 +191,7 @@ int show_step(const Control& c, const std::string& word) {
     fmt::print("No job steps in the system\n");
     return 0;
   }
-  fmt::print(stderr, "slurm_get_job_steps error: Invalid job id specified\n");
-  return 1;
+  return refused("slurm_get_job_steps error: Invalid job id specified\n");
 }
 
 // The host names in the word, or in SLURM_JOB_NODELIST if there is no word. A path names a file
@@ -331,19 +330,12 @@ int control_show(const Control& c, const Arguments& args) {
       {"dwstat", "there are no burst buffers"},
       {"federation", "there is one cluster"},
       {"frontend", "there are no front ends"}};
-  for (const auto& [refused, why] : kRefused)
-    if (entity == nullptr && lower_case(name) == refused) {
-      fmt::print(stderr, "scontrol: error: show {} is not supported: {}\n", refused, why);
-      return 1;
-    }
-  if (entity == nullptr) {
-    fmt::print(stderr, "invalid entity:{} for keyword:show \n", name);
-    return 1;
-  }
-  if (args.size() > 2 || (args.size() == 2 && !first.key.empty())) {
-    fmt::print(stderr, "too many arguments for keyword:show\n");
-    return 1;
-  }
+  for (const auto& [kind, why] : kRefused)
+    if (entity == nullptr && lower_case(name) == kind)
+      return refused("scontrol: error: show {} is not supported: {}\n", kind, why);
+  if (entity == nullptr) return refused("invalid entity:{} for keyword:show \n", name);
+  if (args.size() > 2 || (args.size() == 2 && !first.key.empty()))
+    return refused("too many arguments for keyword:show\n");
   const std::string word = !first.key.empty() ? first.value : args.size() > 1 ? args[1] : "";
   return entity->show(c, word);
 }

@@ -81,7 +81,7 @@ Result<void> read_conf_into(const std::string& path, int depth, std::vector<Conf
       if (depth == kMostIncludes)
         return fail(ErrorCode::malformed, fmt::format("{}: too many includes", one.place));
       const std::string inner = words[1].starts_with('/') ? words[1] : folder + words[1];
-      if (auto done = read_conf_into(inner, depth + 1, out); !done) return done;
+      TRY(read_conf_into(inner, depth + 1, out));
       continue;
     }
     for (const std::string& word : words) {

@@ -43,14 +43,14 @@ std::string fields_of(std::string_view asked) {
       list += one + ",";
       continue;
     }
-    for (const Field<AccountRow>& field : account_fields()) list += std::string(field.name) + ",";
+    for (const Column<AccountRow>& field : account_fields()) list += std::string(field.name) + ",";
   }
   return list;
 }
 
 void print_help_format() {
   std::size_t column = 0;
-  for (const Field<AccountRow>& field : account_fields()) {
+  for (const Column<AccountRow>& field : account_fields()) {
     if (column > 0) fmt::print("{}", column % 4 == 0 ? "\n" : " ");
     fmt::print("{:<19}", field.name);
     ++column;
@@ -59,25 +59,16 @@ void print_help_format() {
 }
 
 void print_accounts(const SacctQuery& q, const History& history, Layout layout) {
-  TableStyle style;
-  style.header = !q.no_header;
-  if (q.parsable || q.parsable2) {
-    style.delimiter = q.delimiter;
-    style.trailing_delimiter = !q.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(q, layout, q.delimiter);
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
   for (const proto::HistoryRow& job : history.jobs) {
     const Choice choice = choose_lines(q, job);
     AccountRow row{&job, nullptr, history.now, q.units, cluster};
-    if (choice.job) put_row(table, account_fields(), row);
+    if (choice.job) add_row(table, account_fields(), row);
     for (const proto::StepRow* step : choice.steps) {
       row.step = step;
-      put_row(table, account_fields(), row);
+      add_row(table, account_fields(), row);
     }
   }
 }
@@ -91,8 +82,7 @@ Result<int> run_sacct(const Invocation& call) {
   if (!operands->empty()) {
     std::string words;
     for (const std::string& operand : *operands) words += " " + operand;
-    fmt::print(stderr, "Error: Unknown arguments:{}\n", words);
-    return 1;
+    return refused("Error: Unknown arguments:{}\n", words);
   }
   if (q.help_format) {
     print_help_format();
@@ -104,11 +94,9 @@ Result<int> run_sacct(const Invocation& call) {
   std::vector<std::string> unknown;
   const Layout layout =
       list_layout(q.fields.empty() ? std::string(kUsualList) : fields_of(q.fields),
-                  names_of(account_fields()), unknown);
-  if (!unknown.empty()) {
-    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-    return 1;
-  }
+                  infos(account_fields()), unknown);
+  if (!unknown.empty())
+    return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
   ASSIGN(session, Session::open("sacct"));
   ASSIGN(history, ask_history(*session, q.history));
   keep_only(*history, q.sieve);
@@ -125,29 +113,24 @@ Result<int> run_sacct(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kSacctExamples[] = {
-    {"sacct -X -P -n -o JobIDRaw,State -j 12,13", "States of two jobs, for scripts"},
-    {"sacct -S now-7days -s F,TO,OOM -X", "What went wrong in the last week"},
-    {"sacct -j 12 -o JobID,Elapsed,TotalCPU,MaxRSS%12", "What job 12 and its steps used"},
-};
-constexpr ExitDoc kSacctExits[] = {{"0", "fine, also when there is no such job"},
-                                   {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSacct;
 const Command kSacct{
-    .name = "sacct",
-    .summary = "Show accounting of jobs and steps",
-    .description =
-        "Slurm's sacct, over gacct. Jobs have lines of their own, and below them one for the batch "
-        "script, one for what was run from outside (extern), and one for each step. A value that "
-        "is longer than its column ends in +.",
-    .options = sacct_options(),
-    .examples = kSacctExamples,
-    .exits = kSacctExits,
-    .run = run_sacct,
-    .env_prefixes = kSacctPrefixes,
-};
+    {"sacct", "Show accounting of jobs and steps"},
+    {.description =
+         "Slurm's sacct, over gacct. Jobs have lines of their own, and below them one for the "
+         "batch "
+         "script, one for what was run from outside (extern), and one for each step. A value that "
+         "is longer than its column ends in +.",
+     .options = sacct_options(),
+     .examples = {{"sacct -X -P -n -o JobIDRaw,State -j 12,13", "States of two jobs, for scripts"},
+                  {"sacct -S now-7days -s F,TO,OOM -X", "What went wrong in the last week"},
+                  {"sacct -j 12 -o JobID,Elapsed,TotalCPU,MaxRSS%12",
+                   "What job 12 and its steps used"}},
+     .exits = {{"0", "fine, also when there is no such job"},
+               {"1", "no answer, or the command line is wrong"}},
+     .run = run_sacct,
+     .env_prefixes = kSacctPrefixes}};
 
 }  // namespace gantry::cli::slurm

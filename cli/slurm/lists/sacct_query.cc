@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "cli/slurm/records/queue.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/text/text.h"
 
@@ -110,14 +109,6 @@ Result<void> set_sacct_end(SacctQuery& q, std::string_view text) {
   q.history.end = *t;
   return {};
 }
-Result<void> set_sacct_brief(SacctQuery& q, std::string_view) {
-  q.fields = kBriefList;
-  return {};
-}
-Result<void> set_sacct_long(SacctQuery& q, std::string_view) {
-  q.fields = kLongList;
-  return {};
-}
 Result<void> add_sacct_fields(SacctQuery& q, std::string_view text) {
   q.fields += (q.fields.empty() ? "" : ",") + std::string(text);
   return {};
@@ -125,10 +116,6 @@ Result<void> add_sacct_fields(SacctQuery& q, std::string_view text) {
 Result<void> set_sacct_delimiter(SacctQuery& q, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "--delimiter must not be empty");
   q.delimiter = text;
-  return {};
-}
-Result<void> set_sacct_duplicates(SacctQuery& q, std::string_view) {
-  q.history.duplicates = true;
   return {};
 }
 Result<void> set_sacct_units(SacctQuery& q, std::string_view text) {
@@ -140,10 +127,6 @@ Result<void> set_sacct_units(SacctQuery& q, std::string_view text) {
       return {};
     }
   return fail(ErrorCode::invalid_argument, fmt::format("Invalid unit type: {}", text));
-}
-Result<void> set_sacct_noconvert(SacctQuery& q, std::string_view) {
-  q.units = Units::bytes;
-  return {};
 }
 Result<void> add_sacct_states(SacctQuery& q, std::string_view text) {
   if (auto done = add_states(q.filter().states, text); !done)
@@ -159,15 +142,6 @@ Result<void> add_sacct_users(SacctQuery& q, std::string_view text) {
   }
   return {};
 }
-Result<void> set_sacct_clusters(SacctQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-template <bool SacctQuery::*Shape>
-Result<void> set_sacct_shape(SacctQuery& q, std::string_view) {
-  q.*Shape = true;
-  return {};
-}
 
 constexpr Option kSacctOptions[] = {
     takes("accounts", 'A', "NAME,...", "Jobs of these accounts",
@@ -176,14 +150,15 @@ constexpr Option kSacctOptions[] = {
     flag("allocations", 'X', "Jobs only, without their steps", put<&SacctQuery::jobs_only>),
     flag("allusers", 'a', "Jobs of all users (that one may see)", put<&SacctQuery::all_users>),
     flag("array", "Array tasks as ARRAY_TASK, which is always so", always),
-    flag("brief", 'b', "JobID, State and ExitCode", call<set_sacct_brief>),
+    flag("brief", 'b', "JobID, State and ExitCode",
+         does<[](SacctQuery& q) { q.fields = kBriefList; }>),
     takes("clusters", 'M', "NAMES", "Our own cluster's name, or all, is what can be given",
-          call<set_sacct_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sacct_clusters>),
+          put<&SacctQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SacctQuery::clusters>),
     takes("delimiter", "TEXT", "Between the values of -p and -P (default |)",
           call<set_sacct_delimiter>),
     flag("duplicates", 'D', "Every run of a requeued job, not only the last",
-         call<set_sacct_duplicates>),
+         put<AT(SacctQuery, history.duplicates)>),
     takes("endtime", 'E', "TIME", "Jobs that existed before this time (default now)",
           call<set_sacct_end>),
     takes("format", 'o', "FIELD[%WIDTH],...",
@@ -196,16 +171,16 @@ constexpr Option kSacctOptions[] = {
     flag("help", 'h', "Show this help", always),
     flag("helpformat", 'e', "List the fields", put<&SacctQuery::help_format>),
     takes("jobs", 'j', "JOB[.STEP],...", "These jobs or steps", call<add_sacct_jobs>),
-    may_take("json", "data_parser", "Jobs as JSON", call<set_sacct_shape<&SacctQuery::json>>),
+    may_take("json", "data_parser", "Jobs as JSON", put<&SacctQuery::json>),
     flag("local", "Jobs of this cluster, which is always so", always),
-    flag("long", 'l', "Many columns", call<set_sacct_long>),
+    flag("long", 'l', "Many columns", does<[](SacctQuery& q) { q.fields = kLongList; }>),
     takes("name", "NAME,...", "Jobs of these names",
           call<add_words<SacctQuery, &proto::JobFilter::names>>),
     takes("ncpus", 'I', "N[-M]", "Jobs that had so many cores",
           call<set_sacct_range<&HistorySieve::cpus>>),
     takes("nnodes", 'i', "N[-M]", "Jobs that had so many nodes",
           call<set_sacct_range<&HistorySieve::nodes>>),
-    flag("noconvert", "Sizes in bytes", call<set_sacct_noconvert>),
+    flag("noconvert", "Sizes in bytes", does<[](SacctQuery& q) { q.units = Units::bytes; }>),
     takes("nodelist", 'N', "NODES", "Jobs that ran on these nodes", call<add_nodes<SacctQuery>>),
     flag("noheader", 'n', "No header", put<&SacctQuery::no_header>),
     flag("parsable", 'p', "Values parted by |, also behind the last", put<&SacctQuery::parsable>),
@@ -237,7 +212,7 @@ constexpr Option kSacctOptions[] = {
     may_take("whole-hetjob", "yes",
              "All components of a heterogeneous job that is named, which is always so",
              call<set_whole_hetjob>),
-    may_take("yaml", "data_parser", "Jobs as YAML", call<set_sacct_shape<&SacctQuery::yaml>>),
+    may_take("yaml", "data_parser", "Jobs as YAML", put<&SacctQuery::yaml>),
     takes("wckeys", 'W', "KEY,...", "Jobs with these wckeys",
           call<add_asked<&HistorySieve::wckeys>>),
     refuses("associations", 'x', "use --accounts and --user"),

@@ -7,7 +7,6 @@
 #include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/queue.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
@@ -63,11 +62,6 @@ Result<void> add_scancel_states(ScancelRequest& r, std::string_view text) {
   }
   return {};
 }
-Result<void> set_scancel_clusters(ScancelRequest& r, std::string_view text) {
-  r.clusters = text;
-  return {};
-}
-
 constexpr Option kScancelOptions[] = {
     takes("account", 'A', "NAME", "Jobs of this account",
           call<add_scancel_words<&proto::JobFilter::accounts>>)
@@ -75,8 +69,8 @@ constexpr Option kScancelOptions[] = {
     flag("batch", 'b', "Signal the batch shell only", put<&ScancelRequest::batch>)
         .from_env("BATCH"),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_scancel_clusters>),
-    takes("cluster", "NAME", "The same", call<set_scancel_clusters>),
+          put<&ScancelRequest::clusters>),
+    takes("cluster", "NAME", "The same", put<&ScancelRequest::clusters>),
     flag("ctld", "Send the signal through the controller, which is always so", always)
         .from_env("CTLD"),
     flag("full", 'f', "Signal the batch shell and all steps", put<&ScancelRequest::full>)
@@ -338,8 +332,7 @@ Result<bool> choose_jobs(ScancelRequest& r, int& status) {
 }
 
 int scancel_error(const Error& error) {
-  fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
-  return 1;
+  return refused("slurm_load_jobs error: {}\n", words_for(error).text);
 }
 
 Result<int> run_scancel(const Invocation& call) {
@@ -348,15 +341,11 @@ Result<int> run_scancel(const Invocation& call) {
   const auto operands = parse_into(call, &r, status);
   if (!operands) return status;
   if (!add_scancel_jobs(call, *operands, r)) return 1;
-  if (names_no_job(r)) {
-    complain(call, "No job identification provided");
-    return 1;
-  }
+  if (names_no_job(r)) return complain(call, "No job identification provided");
   for (const std::string& user : r.filter().users)
     if (::getpwnam(user.c_str()) == nullptr &&
         user.find_first_not_of("0123456789") != std::string::npos) {
-      complain(call, "Invalid user name: " + user);
-      return 1;
+      return complain(call, "Invalid user name: " + user);
     }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
@@ -387,34 +376,27 @@ Result<int> run_scancel(const Invocation& call) {
   return reply->refused.empty() ? status : 1;
 }
 
-constexpr Example kScancelExamples[] = {
-    {"scancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
-    {"scancel 12.3", "End step 3 of job 12, and nothing else"},
-    {"scancel --me -t PENDING", "All my jobs that have not started"},
-    {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
-};
-constexpr ExitDoc kScancelExits[] = {
-    {"0", "done; also when a job that is named by its id alone had ended or never existed"},
-    {"1",
-     "a job belongs to someone else; one that is named beside a signal or a condition neither "
-     "waits nor runs; the command line is wrong, or no answer"}};
-
 }  // namespace
 
 extern const Command kScancel;
 const Command kScancel{
-    .name = "scancel",
-    .summary = "Cancel jobs, or send them a signal",
-    .operands = "[JOB[.STEP]...]",
-    .description =
-        "Slurm's scancel, over gcancel. Ends the jobs that are named or that meet all the "
-        "conditions given: SIGTERM and SIGCONT to every process, and SIGKILL when the time that "
-        "the cluster allows is over. With --signal nothing is ended.",
-    .options = kScancelOptions,
-    .examples = kScancelExamples,
-    .exits = kScancelExits,
-    .run = run_scancel,
-    .env_prefixes = kScancelPrefixes,
-};
+    {"scancel", "Cancel jobs, or send them a signal", "[JOB[.STEP]...]"},
+    {.description =
+         "Slurm's scancel, over gcancel. Ends the jobs that are named or that meet all the "
+         "conditions given: SIGTERM and SIGCONT to every process, and SIGKILL when the time that "
+         "the cluster allows is over. With --signal nothing is ended.",
+     .options = kScancelOptions,
+     .examples = {{"scancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
+                  {"scancel 12.3", "End step 3 of job 12, and nothing else"},
+                  {"scancel --me -t PENDING", "All my jobs that have not started"},
+                  {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"}},
+     .exits = {{"0",
+                "done; also when a job that is named by its id alone had ended or never existed"},
+               {"1",
+                "a job belongs to someone else; one that is named beside a signal or a condition "
+                "neither "
+                "waits nor runs; the command line is wrong, or no answer"}},
+     .run = run_scancel,
+     .env_prefixes = kScancelPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/records/call_counts.h"
+#include "cli/slurm/records/history.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -13,11 +13,6 @@ struct SdiagQuery {
   bool reset = false;
   CallOrder order = CallOrder::count;
 };
-Result<void> set_sdiag_clusters(SdiagQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 template <CallOrder Order>
 Result<void> set_order(void* q, std::string_view) {
   static_cast<SdiagQuery*>(q)->order = Order;
@@ -27,7 +22,7 @@ Result<void> set_order(void* q, std::string_view) {
 constexpr Option kSdiagOptions[] = {
     flag("all", 'a', "All statistics, which is always so", always),
     takes("cluster", 'M', "NAME", "Our own cluster's name is all that can be given",
-          call<set_sdiag_clusters>),
+          put<&SdiagQuery::clusters>),
     refuses("json", "use ginfo --stats --json"),
     flag("reset", 'r', "Let the counters begin anew; for operators", put<&SdiagQuery::reset>),
     flag("sort-by-id", 'i', "Requests in the order of their names (else by how many they are)",
@@ -92,22 +87,17 @@ Result<int> run_sdiag(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kSdiagExamples[] = {{"sdiag", "How busy the controller is"}};
-constexpr ExitDoc kSdiagExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSdiag;
 const Command kSdiag{
-    .name = "sdiag",
-    .summary = "Show counters of the controller",
-    .description =
-        "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. There are no threads and "
-        "agents to count, so those lines are 0; lines about what is not counted are left out.",
-    .options = kSdiagOptions,
-    .examples = kSdiagExamples,
-    .exits = kSdiagExits,
-    .run = run_sdiag,
-};
+    {"sdiag", "Show counters of the controller"},
+    {.description =
+         "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. There are no threads and "
+         "agents to count, so those lines are 0; lines about what is not counted are left out.",
+     .options = kSdiagOptions,
+     .examples = {{"sdiag", "How busy the controller is"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sdiag}};
 
 }  // namespace gantry::cli::slurm

@@ -3,12 +3,10 @@
 #include <fmt/ranges.h>
 
 #include "cli/columns/job_words.h"
-#include "cli/columns/node_members.h"
+#include "cli/columns/node_values.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/json.h"
 #include "cli/slurm/records/node_fields.h"
-#include "cli/slurm/records/node_json.h"
-#include "cli/slurm/records/node_sort.h"
 #include "common/proto/reservation.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
@@ -41,18 +39,9 @@ struct SinfoQuery {
   std::size_t chosen = 0;  // the same of --partition or SINFO_PARTITION
 };
 
-Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
-  ASSIGN(names, expand_hostlist(text));
-  q.nodes = std::move(*names);
-  return {};
-}
 Result<void> set_sinfo_partitions(SinfoQuery& q, std::string_view text) {
   q.partitions = split_list(text);
   ++q.chosen;
-  return {};
-}
-Result<void> set_sinfo_all(SinfoQuery& q, std::string_view) {
-  ++q.all;
   return {};
 }
 Result<void> set_sinfo_letters(SinfoQuery& q, std::string_view text) {
@@ -66,7 +55,7 @@ Result<void> set_sinfo_names(SinfoQuery& q, std::string_view text) {
   return {};
 }
 Result<void> set_sinfo_sort(SinfoQuery& q, std::string_view text) {
-  if (auto known = check_node_sort(text); !known) return known;
+  TRY(check_node_sort(text));
   q.sort = text;
   return {};
 }
@@ -76,11 +65,6 @@ Result<void> set_sinfo_iterate(SinfoQuery& q, std::string_view text) {
   q.iterate = *n;
   return {};
 }
-Result<void> set_sinfo_clusters(SinfoQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 // States of Slurm's nodes, in long and in short form. A state that our nodes never have matches
 // nothing.
 struct StateWord {
@@ -158,20 +142,15 @@ Result<void> set_sinfo_states(SinfoQuery& q, std::string_view text) {
   }
   return {};
 }
-template <bool SinfoQuery::*Shape>
-Result<void> set_sinfo_shape(SinfoQuery& q, std::string_view) {
-  q.*Shape = true;
-  return {};
-}
 
 constexpr Option kSinfoOptions[] = {
     flag("all", 'a',
          "Hidden partitions as well, of which there are none; not together with --partition",
-         call<set_sinfo_all>)
+         does<[](SinfoQuery& q) { ++q.all; }>)
         .from_env("ALL"),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_sinfo_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sinfo_clusters>),
+          put<&SinfoQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SinfoQuery::clusters>),
     flag("dead", 'd', "Only nodes that do not respond", put<&SinfoQuery::dead>),
     flag("exact", 'e', "Group nodes only if they are equal in everything", put<&SinfoQuery::exact>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
@@ -180,11 +159,11 @@ constexpr Option kSinfoOptions[] = {
     takes("Format", 'O', "NAME[:[.][WIDTH][TEXT]],...", "Fields by name", call<set_sinfo_names>),
     flag("hide", "No hidden partitions, of which there are none", always),
     takes("iterate", 'i', "SECONDS", "Show it again and again", call<set_sinfo_iterate>),
-    may_take("json", "data_parser", "Nodes as JSON", call<set_sinfo_shape<&SinfoQuery::json>>),
+    may_take("json", "data_parser", "Nodes as JSON", put<&SinfoQuery::json>),
     flag("local", "Nodes of this cluster, which is always so", always).from_env("LOCAL"),
     flag("long", 'l', "More columns", put<&SinfoQuery::long_form>),
     flag("Node", 'N', "A line for each node and partition", put<&SinfoQuery::by_node>),
-    takes("nodes", 'n', "NODES", "Only these nodes", call<set_sinfo_nodes>),
+    takes("nodes", 'n', "NODES", "Only these nodes", parsed<expand_hostlist, &SinfoQuery::nodes>),
     flag("noconvert", "Do not convert units, which is always so", always),
     flag("noheader", 'h', "No header", put<&SinfoQuery::no_header>),
     takes("partition", 'p', "partition,...", "Only these partitions", call<set_sinfo_partitions>)
@@ -200,7 +179,7 @@ constexpr Option kSinfoOptions[] = {
     takes("states", 't', "STATE,...", "Only nodes in these states", call<set_sinfo_states>),
     flag("summarize", 's', "A line for each partition", put<&SinfoQuery::summary>),
     flag("verbose", 'v', "List the options that are in force on standard error", always),
-    may_take("yaml", "data_parser", "Nodes as YAML", call<set_sinfo_shape<&SinfoQuery::yaml>>),
+    may_take("yaml", "data_parser", "Nodes as YAML", put<&SinfoQuery::yaml>),
     refuses("federation", "there is one cluster"),
     refuses("future", 'F', "there are no nodes of the future"),
 };
@@ -305,8 +284,7 @@ std::vector<NodeGroup> node_lines(const SinfoQuery& q, const Layout& layout, con
 }
 
 int load_partitions_error(const Error& error) {
-  fmt::print(stderr, "slurm_load_partitions: {}\n", words_for(error).text);
-  return 1;
+  return refused("slurm_load_partitions: {}\n", words_for(error).text);
 }
 
 int show_reservations(const SinfoQuery& q) {
@@ -347,7 +325,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
     partition = std::max(partition, p.name.size() + p.is_default);
   for (const auto& n : all->nodes) node = std::max(node, n.name.size());
   std::vector<std::string> unknown;
-  const auto names = names_of(node_fields());
+  const auto names = infos(node_fields());
   const Layout layout = !q.names.empty() && lower_case(q.names) != "all"
                             ? names_layout(q.names, names, unknown)
                             : letters_layout(!q.names.empty()    ? "%all"
@@ -359,12 +337,10 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
   const std::string cluster = cluster_name();
-  TableStyle style;
-  style.header = !q.no_header;
-  TableWriter table(layout, style, stdout);
+  TableWriter table(layout, {.header = !q.no_header}, stdout);
   auto lines = node_lines(q, layout, *all, cluster);
   sort_node_lines(lines, !q.sort.empty() ? q.sort : q.by_node ? "N" : "#P,-t", all->partitions);
-  for (const NodeGroup& line : lines) put_row(table, node_fields(), line);
+  for (const NodeGroup& line : lines) add_row(table, node_fields(), line);
   return 0;
 }
 
@@ -373,10 +349,7 @@ Result<int> run_sinfo(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status, outdone_in_sinfo);
   if (!operands) return status;
-  if (!operands->empty()) {
-    complain(call, "Unrecognized option: " + operands->front());
-    return 1;
-  }
+  if (!operands->empty()) return complain(call, "Unrecognized option: " + operands->front());
   std::string named;
   if (chooses_twice(call, q)) return 1;
   if (!check_clusters(call, q.clusters, named, status)) return status;
@@ -390,28 +363,22 @@ Result<int> run_sinfo(const Invocation& call) {
   }
 }
 
-constexpr Example kSinfoExamples[] = {
-    {"sinfo", "Partitions with their nodes, grouped by state"},
-    {"sinfo -N -o '%N %t %C %m %G'", "A line for each node: state, cores, memory, GPUs"},
-    {"sinfo -R", "Why nodes are down or drained"},
-};
-constexpr ExitDoc kSinfoExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSinfo;
 const Command kSinfo{
-    .name = "sinfo",
-    .summary = "Show partitions and nodes",
-    .description =
-        "Slurm's sinfo, over ginfo. Lists the partitions with their nodes, grouped by what the "
-        "fields show. A * behind a partition marks the default one; behind a state it means that "
-        "the node does not respond.",
-    .options = kSinfoOptions,
-    .examples = kSinfoExamples,
-    .exits = kSinfoExits,
-    .run = run_sinfo,
-    .env_prefixes = kSinfoPrefixes,
-};
+    {"sinfo", "Show partitions and nodes"},
+    {.description =
+         "Slurm's sinfo, over ginfo. Lists the partitions with their nodes, grouped by what the "
+         "fields show. A * behind a partition marks the default one; behind a state it means that "
+         "the node does not respond.",
+     .options = kSinfoOptions,
+     .examples = {{"sinfo", "Partitions with their nodes, grouped by state"},
+                  {"sinfo -N -o '%N %t %C %m %G'",
+                   "A line for each node: state, cores, memory, GPUs"},
+                  {"sinfo -R", "Why nodes are down or drained"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sinfo,
+     .env_prefixes = kSinfoPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -6,7 +6,6 @@
 
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/proto/tenancy_view.h"
@@ -34,11 +33,6 @@ Result<void> add_sprio_jobs(SprioQuery& q, std::string_view text) {
   if (add_job_refs(q.filter().jobs, text)) return {};
   return fail(ErrorCode::invalid_argument, fmt::format("Invalid job id: {}", text));
 }
-Result<void> set_sprio_clusters(SprioQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 struct PrioLine {
   const proto::PriorityRow* row = nullptr;
   bool weights = false;  // this is the line of -w
@@ -71,91 +65,46 @@ std::string prio_id(const PrioLine& v) {
 
 using P = const PrioLine&;
 using Out = std::string&;
-constexpr Field<PrioLine> kPrioFields[] = {
-    {.letter = 'a',
-     .name = {},
-     .header = "AGE",
-     .put = [](Out o, P v) { put_factor(o, v, "age"); }},
-    {.letter = 'A',
-     .name = {},
-     .header = "AGE",
-     .put = [](Out o, P v) { put_points(o, v, "age"); }},
-    {.letter = 'b', .name = {}, .header = "ASSOC", .put = [](Out o, P) { o += "0.0000000"; }},
-    {.letter = 'B', .name = {}, .header = "ASSOC", .put = [](Out o, P) { o += "0"; }},
-    {.letter = 'c', .name = {}, .header = "CLUSTER", .put = [](Out o, P v) { o += v.cluster; }},
-    {.letter = 'f',
-     .name = {},
-     .header = "FAIRSHARE",
-     .put = [](Out o, P v) { put_factor(o, v, "fairshare"); }},
-    {.letter = 'F',
-     .name = {},
-     .header = "FAIRSHARE",
-     .put = [](Out o, P v) { put_points(o, v, "fairshare"); }},
-    {.letter = 'i', .name = {}, .header = "JOBID", .put = [](Out o, P v) { o += prio_id(v); }},
-    {.letter = 'j',
-     .name = {},
-     .header = "JOBSIZE",
-     .put = [](Out o, P v) { put_factor(o, v, "jobsize"); }},
-    {.letter = 'J',
-     .name = {},
-     .header = "JOBSIZE",
-     .put = [](Out o, P v) { put_points(o, v, "jobsize"); }},
-    {.letter = 'n',
-     .name = {},
-     .header = "QOS_NAME",
-     .put = [](Out o, P v) { o += v.row->priority_class; }},
-    {.letter = 'N', .name = {}, .header = "NICE", .put = [](Out o, P) { o += "0"; }},
-    {.letter = 'o',
-     .name = {},
-     .header = "ACCOUNT",
-     .put = [](Out o, P v) { o += v.row->account; }},
-    {.letter = 'p',
-     .name = {},
-     .header = "PARTITION",
-     .put = [](Out o, P v) { put_factor(o, v, "partition"); }},
-    {.letter = 'P',
-     .name = {},
-     .header = "PARTITION",
-     .put = [](Out o, P v) { put_points(o, v, "partition"); }},
-    {.letter = 'q',
-     .name = {},
-     .header = "QOS",
-     .put = [](Out o, P v) { put_factor(o, v, "class"); }},
-    {.letter = 'Q',
-     .name = {},
-     .header = "QOS",
-     .put = [](Out o, P v) { put_points(o, v, "class"); }},
-    {.letter = 'r',
-     .name = {},
-     .header = "PARTITION",
-     .put = [](Out o, P v) { o += v.weights ? "" : v.row->partition; }},
-    {.letter = 'S',
-     .name = {},
-     .header = "SITE",
-     .put = [](Out o, P v) { o += v.weights ? "1" : std::to_string(v.row->site_factor); }},
-    {.letter = 't', .name = {}, .header = "TRES", .put = [](Out, P) {}},
-    {.letter = 'T', .name = {}, .header = "TRES", .put = [](Out, P) {}},
-    {.letter = 'u',
-     .name = {},
-     .header = "USER",
-     .put = [](Out o, P v) { o += v.weights ? "" : v.row->user; }},
-    {.letter = 'y',
-     .name = {},
-     .header = "PRIORITY",
-     .put =
-         [](Out o, P v) {
-           o += fmt::format("{:.14f}", static_cast<double>(v.row->priority) / 4294967296.0);
-         }},
-    {.letter = 'Y',
-     .name = {},
-     .header = "PRIORITY",
-     .put = [](Out o, P v) { o += v.weights ? "" : std::to_string(v.row->priority); }},
-};
+constexpr Column<PrioLine> kPrioFields[] = {
+    {'a', {}, "AGE", [](Out o, P v) { put_factor(o, v, "age"); }},
+    {'A', {}, "AGE", [](Out o, P v) { put_points(o, v, "age"); }},
+    {'b', {}, "ASSOC", [](Out o, P) { o += "0.0000000"; }},
+    {'B', {}, "ASSOC", [](Out o, P) { o += "0"; }},
+    {'c', {}, "CLUSTER", [](Out o, P v) { o += v.cluster; }},
+    {'f', {}, "FAIRSHARE", [](Out o, P v) { put_factor(o, v, "fairshare"); }},
+    {'F', {}, "FAIRSHARE", [](Out o, P v) { put_points(o, v, "fairshare"); }},
+    {'i', {}, "JOBID", [](Out o, P v) { o += prio_id(v); }},
+    {'j', {}, "JOBSIZE", [](Out o, P v) { put_factor(o, v, "jobsize"); }},
+    {'J', {}, "JOBSIZE", [](Out o, P v) { put_points(o, v, "jobsize"); }},
+    {'n', {}, "QOS_NAME", [](Out o, P v) { o += v.row->priority_class; }},
+    {'N', {}, "NICE", [](Out o, P) { o += "0"; }},
+    {'o', {}, "ACCOUNT", [](Out o, P v) { o += v.row->account; }},
+    {'p', {}, "PARTITION", [](Out o, P v) { put_factor(o, v, "partition"); }},
+    {'P', {}, "PARTITION", [](Out o, P v) { put_points(o, v, "partition"); }},
+    {'q', {}, "QOS", [](Out o, P v) { put_factor(o, v, "class"); }},
+    {'Q', {}, "QOS", [](Out o, P v) { put_points(o, v, "class"); }},
+    {'r', {}, "PARTITION", [](Out o, P v) { o += v.weights ? "" : v.row->partition; }},
+    {'S',
+     {},
+     "SITE",
+     [](Out o, P v) { o += v.weights ? "1" : std::to_string(v.row->site_factor); }},
+    {'t', {}, "TRES", [](Out, P) {}},
+    {'T', {}, "TRES", [](Out, P) {}},
+    {'u', {}, "USER", [](Out o, P v) { o += v.weights ? "" : v.row->user; }},
+    {'y',
+     {},
+     "PRIORITY",
+     [](Out o, P v) {
+       o += fmt::format("{:.14f}", static_cast<double>(v.row->priority) / 4294967296.0);
+     }},
+    {'Y', {}, "PRIORITY", [](Out o, P v) {
+       o += v.weights ? "" : std::to_string(v.row->priority);
+     }}};
 
 constexpr Option kSprioOptions[] = {
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_sprio_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sprio_clusters>),
+          put<&SprioQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SprioQuery::clusters>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           put<&SprioQuery::format>),
     takes("jobs", 'j', "JOB,...", "These jobs", call<add_sprio_jobs>),
@@ -197,10 +146,7 @@ Result<int> run_sprio(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status);
   if (!operands) return status;
-  if (!operands->empty()) {
-    complain(call, "Unrecognized option: " + operands->front());
-    return 1;
-  }
+  if (!operands->empty()) return complain(call, "Unrecognized option: " + operands->front());
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   std::string format(q.long_form ? kPrioLongFormat : q.norm ? kPrioNormFormat : kPrioFormat);
@@ -210,7 +156,7 @@ Result<int> run_sprio(const Invocation& call) {
     format.insert(format.find(kPartition) + kPartition.size(), " %.8u");
   if (!q.format.empty()) format = q.format;
   std::vector<std::string> unknown;
-  const Layout layout = letters_layout(format, names_of<PrioLine>(kPrioFields), unknown);
+  const Layout layout = letters_layout(format, infos<PrioLine>(kPrioFields), unknown);
   for (const std::string& name : unknown)
     fmt::print(stderr, "Invalid job format specification: {}\n", name);
   if (q.verbose) say_query(q, format);
@@ -225,37 +171,30 @@ Result<int> run_sprio(const Invocation& call) {
   if (q.weights) {
     proto::PriorityRow row;
     row.terms = reply->weights;
-    put_row<PrioLine>(table, kPrioFields, {&row, true, cluster});
+    add_row<PrioLine>(table, kPrioFields, {&row, true, cluster});
     return 0;
   }
   for (const proto::PriorityRow& row : reply->rows)
-    put_row<PrioLine>(table, kPrioFields, {&row, false, cluster});
+    add_row<PrioLine>(table, kPrioFields, {&row, false, cluster});
   const auto& filter = q.tuples.filter;
   if (reply->rows.empty() && (!filter.jobs.empty() || !filter.users.empty()))
     fmt::print("Unable to find jobs matching user/id(s) specified\n");
   return 0;
 }
 
-constexpr Example kSprioExamples[] = {
-    {"sprio", "Pending jobs, the next one first"},
-    {"sprio -n -j 12,13", "What two jobs have of each factor"},
-};
-constexpr ExitDoc kSprioExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSprio;
 const Command kSprio{
-    .name = "sprio",
-    .summary = "Show what the priority of pending jobs is made of",
-    .description =
-        "Slurm's sprio, over gprio. The factors have points where gantry.yaml sets weights for "
-        "them; gprio shows the other things that order jobs: quota, tenants and classes.",
-    .options = kSprioOptions,
-    .examples = kSprioExamples,
-    .exits = kSprioExits,
-    .run = run_sprio,
-    .env_prefixes = kSprioPrefixes,
-};
+    {"sprio", "Show what the priority of pending jobs is made of"},
+    {.description =
+         "Slurm's sprio, over gprio. The factors have points where gantry.yaml sets weights for "
+         "them; gprio shows the other things that order jobs: quota, tenants and classes.",
+     .options = kSprioOptions,
+     .examples = {{"sprio", "Pending jobs, the next one first"},
+                  {"sprio -n -j 12,13", "What two jobs have of each factor"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sprio,
+     .env_prefixes = kSprioPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -9,7 +9,6 @@
 #include "cli/slurm/lists/squeue_steps.h"
 #include "cli/slurm/records/job_json.h"
 #include "cli/slurm/records/queue.h"
-#include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "common/text/text.h"
 
@@ -80,21 +79,9 @@ Result<void> add_squeue_users(SqueueQuery& q, std::string_view text) {
   }
   return {};
 }
-Result<void> set_squeue_me(SqueueQuery& q, std::string_view) {
-  q.filter().users = {login_name()};
-  return {};
-}
-Result<void> set_squeue_notme(SqueueQuery& q, std::string_view) {
-  q.question.not_of = login_name();
-  return {};
-}
 Result<void> set_squeue_sort(SqueueQuery& q, std::string_view text) {
-  if (auto known = check_queue_sort(text); !known) return known;
+  TRY(check_queue_sort(text));
   q.sort = text;
-  return {};
-}
-Result<void> add_squeue_licenses(SqueueQuery& q, std::string_view text) {
-  q.question.licenses = split_list(text);
   return {};
 }
 Result<void> set_squeue_letters(SqueueQuery& q, std::string_view text) {
@@ -123,19 +110,6 @@ Result<void> set_squeue_shape(SqueueQuery& q, std::string_view text) {
   q.*Shape = true;
   return {};
 }
-Result<void> set_squeue_clusters(SqueueQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-Result<void> add_squeue_qos(SqueueQuery& q, std::string_view text) {
-  q.question.qos = split_list(text);
-  return {};
-}
-Result<void> set_squeue_each(SqueueQuery& q, std::string_view) {
-  q.question.each_task = true;
-  return {};
-}
-
 Result<void> set_squeue_steps(SqueueQuery& q, std::string_view text) {
   q.steps = true;
   for (std::string& word : split_list(text)) q.wanted_steps.push_back(std::move(word));
@@ -149,12 +123,13 @@ constexpr Option kSqueueOptions[] = {
     takes("accounts", "NAME,...", "The same as --account",
           call<only_words<&proto::JobFilter::accounts>>),
     flag("all", 'a', "Hidden partitions as well, of which there are none", always).from_env("ALL"),
-    flag("array", 'r', "One line for each array task", call<set_squeue_each>).from_env("ARRAY"),
-    flag("array-unique", "One line for each array task", call<set_squeue_each>)
+    flag("array", 'r', "One line for each array task", put<AT(SqueueQuery, question.each_task)>)
+        .from_env("ARRAY"),
+    flag("array-unique", "One line for each array task", put<AT(SqueueQuery, question.each_task)>)
         .from_env("ARRAY_UNIQUE"),
-    takes("cluster", "NAMES", "The same as --clusters", call<set_squeue_clusters>),
+    takes("cluster", "NAMES", "The same as --clusters", put<&SqueueQuery::clusters>),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_squeue_clusters>),
+          put<&SqueueQuery::clusters>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           call<set_squeue_letters>)
         .from_env("FORMAT"),
@@ -168,7 +143,7 @@ constexpr Option kSqueueOptions[] = {
              call<set_squeue_shape<&SqueueQuery::json>>),
     flag("local", "Jobs of this cluster, which is always so", always).from_env("LOCAL"),
     flag("long", 'l', "Show time limits as well", put<&SqueueQuery::long_form>),
-    flag("me", "My jobs", call<set_squeue_me>),
+    flag("me", "My jobs", does<[](SqueueQuery& q) { q.filter().users = {login_name()}; }>),
     takes("name", 'n', "NAME,...", "Jobs of these names",
           call<only_words<&proto::JobFilter::names>>)
         .from_env("NAMES"),
@@ -177,7 +152,7 @@ constexpr Option kSqueueOptions[] = {
     takes("node", "NODES", "The same as --nodelist", call<only_nodes>),
     takes("nodes", "NODES", "The same as --nodelist", call<only_nodes>),
     flag("noheader", 'h', "No header", put<&SqueueQuery::no_header>),
-    flag("notme", "Jobs of others", call<set_squeue_notme>),
+    flag("notme", "Jobs of others", does<[](SqueueQuery& q) { q.question.not_of = login_name(); }>),
     flag("only-job-state", "Show ids and states, unless -o or -O say more",
          put<&SqueueQuery::only_state>),
     takes("partition", 'p', "NAME,...", "Jobs of these partitions",
@@ -186,14 +161,14 @@ constexpr Option kSqueueOptions[] = {
     takes("partitions", "NAME,...", "The same as --partition",
           call<only_words<&proto::JobFilter::partitions>>),
     takes("licenses", 'L', "NAME,...", "Jobs that ask for one of these licences, or hold it",
-          call<add_squeue_licenses>),
+          parsed<split_list, AT(SqueueQuery, question.licenses)>),
     flag("priority", 'P',
          "A line for each partition that a waiting job may go to, with its priority there",
          put<&SqueueQuery::each_partition>)
         .from_env("PRIORITY"),
     takes("qos", 'q', "NAME,...",
           "Jobs of these priority classes; normal is the tenant's default one",
-          call<add_squeue_qos>)
+          parsed<split_list, AT(SqueueQuery, question.qos)>)
         .from_env("QOS"),
     takes("reservation", 'R', "NAME", "Jobs that name this reservation",
           call<only_words<&proto::JobFilter::reservations>>),
@@ -219,7 +194,7 @@ constexpr Option kSqueueOptions[] = {
 constexpr std::string_view kSqueuePrefixes[] = {"SQUEUE_"};
 
 Layout squeue_layout(const SqueueQuery& q, std::vector<std::string>& unknown) {
-  const auto names = names_of(queue_fields());
+  const auto names = infos(queue_fields());
   if (!q.names.empty()) return names_layout(q.names, names, unknown);
   std::string_view format = q.letters;
   if (format.empty())
@@ -241,8 +216,7 @@ bool outdone_in_squeue(std::span<const Given> typed, const Given& of_environment
 
 // Prints an error of the controller, or of the connection to it, as libslurm does.
 int load_error(const Error& error) {
-  fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
-  return 1;
+  return refused("slurm_load_jobs error: {}\n", words_for(error).text);
 }
 
 // Prints Slurm's message and returns false if one of these nodes does not exist.
@@ -277,10 +251,8 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
   }
   if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
-  TableStyle style;
-  style.header = !q.no_header;
-  TableWriter table(layout, style, stdout);
-  for (const QueueRow& row : *rows) put_row(table, queue_fields(), row);
+  TableWriter table(layout, {.header = !q.no_header}, stdout);
+  for (const QueueRow& row : *rows) add_row(table, queue_fields(), row);
   return 0;
 }
 
@@ -289,34 +261,27 @@ Result<int> run_squeue(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status, outdone_in_squeue);
   if (!operands) return status;
-  if (q.long_form && !q.letters.empty()) {
-    complain(call,
-             "fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please "
-             "remove one and retry.");
-    return 1;
-  }
+  if (q.long_form && !q.letters.empty())
+    return complain(call,
+                    "fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please "
+                    "remove one and retry.");
   // -j takes its value after = or joined to the letter. In `-j 12` the 12 is therefore left as an
   // operand, as in Slurm.
   std::size_t left = operands->size();
   if (left > 0 && q.by_job && q.filter().jobs.empty()) {
-    if (!add_squeue_jobs(q, operands->front())) {
-      complain(call, "Invalid job id: " + operands->front());
-      return 1;
-    }
+    if (!add_squeue_jobs(q, operands->front()))
+      return complain(call, "Invalid job id: " + operands->front());
     --left;
   }
   if (left > 0) {
     complain(call, "Unrecognized option: " + operands->back());
-    fmt::print(stderr, "{}", usage_of(call.command()));
-    return 1;
+    return refused("{}", usage_of(call.command()));
   }
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   if (q.steps) {
-    if (q.json || q.yaml) {
-      complain(call, "--steps is a table; sacct --json has all of steps");
-      return 1;
-    }
+    if (q.json || q.yaml)
+      return complain(call, "--steps is a table; sacct --json has all of steps");
     return show_steps(call, {q.filter(), q.wanted_steps, q.letters, q.names, q.no_header});
   }
   std::vector<std::string> unknown;
@@ -338,31 +303,25 @@ Result<int> run_squeue(const Invocation& call) {
   }
 }
 
-constexpr Example kSqueueExamples[] = {
-    {"squeue --me", "My jobs that wait or run"},
-    {"squeue -h -j 12 -t all -o '%T %B'", "State and first node of job 12, for scripts"},
-    {"squeue -O jobid:10,state:12,reasonlist:40", "Fields by name"},
-};
-constexpr ExitDoc kSqueueExits[] = {{"0", "fine, also when no job is listed"},
-                                    {"1",
-                                     "the one job asked for does not exist, no answer, or the "
-                                     "command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSqueue;
 const Command kSqueue{
-    .name = "squeue",
-    .summary = "Show the job queue",
-    .description =
-        "Slurm's squeue, over gqueue: the same formats, fields, filters and texts. Jobs that have "
-        "ended stay listed for the time that the controller keeps them, with -t all; sacct knows "
-        "them for ever.",
-    .options = kSqueueOptions,
-    .examples = kSqueueExamples,
-    .exits = kSqueueExits,
-    .run = run_squeue,
-    .env_prefixes = kSqueuePrefixes,
-};
+    {"squeue", "Show the job queue"},
+    {.description =
+         "Slurm's squeue, over gqueue: the same formats, fields, filters and texts. Jobs that have "
+         "ended stay listed for the time that the controller keeps them, with -t all; sacct knows "
+         "them for ever.",
+     .options = kSqueueOptions,
+     .examples = {{"squeue --me", "My jobs that wait or run"},
+                  {"squeue -h -j 12 -t all -o '%T %B'",
+                   "State and first node of job 12, for scripts"},
+                  {"squeue -O jobid:10,state:12,reasonlist:40", "Fields by name"}},
+     .exits = {{"0", "fine, also when no job is listed"},
+               {"1",
+                "the one job asked for does not exist, no answer, or the "
+                "command line is wrong"}},
+     .run = run_squeue,
+     .env_prefixes = kSqueuePrefixes}};
 
 }  // namespace gantry::cli::slurm

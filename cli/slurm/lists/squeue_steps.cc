@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include "cli/columns/job_values.h"
+#include "cli/columns/job_columns.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/account_fields.h"
 #include "cli/slurm/records/history.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -22,78 +22,34 @@ std::string step_id(StepOf v) {
   return shown_id(v.job->row) + "." + v.step->step;
 }
 
-constexpr Field<AccountRow> kStepFields[] = {
-    {.letter = 'A',
-     .name = "NumTasks",
-     .header = "TASKS",
-     .put = [](Out o, StepOf v) { put_number(o, v.step->tasks); }},
-    {.letter = 'C',
-     .name = "NumCPUs",
-     .header = "CPUS",
-     .put = [](Out o, StepOf v) { put_number(o, v.step->cpus); }},
-    {.letter = 'i',
-     .name = "StepID",
-     .header = "STEPID",
-     .put = [](Out o, StepOf v) { o += step_id(v); }},
-    {.letter = 'j',
-     .name = "StepName",
-     .header = "NAME",
-     .put = [](Out o, StepOf v) { o += v.step->name; }},
-    {.letter = 'M',
-     .name = "TimeUsed",
-     .header = "TIME",
-     .put = [](Out o, StepOf v) { o += format_duration(elapsed_of(v)); }},
-    {.letter = 'N',
-     .name = "Nodes",
-     .header = "NODELIST",
-     .put = [](Out o, StepOf v) { o += v.step->node_list; }},
-    {.letter = 'P',
-     .name = "Partition",
-     .header = "PARTITION",
-     .put = [](Out o, StepOf v) { o += v.job->row.partition; }},
-    {.letter = 'S',
-     .name = "StartTime",
-     .header = "START_TIME",
-     .put = [](Out o, StepOf v) { o += shown_time(v.step->started); }},
-    {.letter = 'u',
-     .name = "UserName",
-     .header = "USER",
-     .put = [](Out o, StepOf v) { o += v.job->row.user; }},
-    {.letter = 'U',
-     .name = "UserID",
-     .header = "USER",
-     .put = [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
-    {.letter = 'l',
-     .name = "TimeLimit",
-     .header = "TIME_LIMIT",
-     .put =
-         [](Out o, StepOf v) {
-           o += v.step->time_limit ? format_duration(*v.step->time_limit) : "UNLIMITED";
-         }},
-    {.letter = 'b',
-     .name = "tres-per-node",
-     .header = "TRES_PER_NODE",
-     .put = [](Out o, StepOf v) { text_or(o, v.step->tres.per_node, "N/A"); }},
-    {.name = "ArrayJobID",
-     .header = "ARRAY_JOB_ID",
-     .put =
-         [](Out o, StepOf v) {
-           if (v.job->row.array_job.value() != 0)
-             put_number(o, v.job->row.array_job.value());
-           else
-             o += "N/A";
-         }},
-    {.name = "ArrayTaskID",
-     .header = "ARRAY_TASK_ID",
-     .put = [](Out o, StepOf v) { put_task(o, v.job->row); }},
-    {.name = "Cluster", .header = "CLUSTER", .put = [](Out o, StepOf v) { o += v.cluster; }},
-    {.name = "JobID",
-     .header = "JOBID",
-     .put = [](Out o, StepOf v) { put_number(o, v.job->row.job.value()); }},
-    {.name = "StepState",
-     .header = "STATE",
-     .put = [](Out o, StepOf v) { o += step_state(*v.job, *v.step); }},
-};
+constexpr Column<AccountRow> kStepFields[] = {
+    {'A', "NumTasks", "TASKS", [](Out o, StepOf v) { put_number(o, v.step->tasks); }},
+    {'C', "NumCPUs", "CPUS", [](Out o, StepOf v) { put_number(o, v.step->cpus); }},
+    {'i', "StepID", "STEPID", [](Out o, StepOf v) { o += step_id(v); }},
+    {'j', "StepName", "NAME", [](Out o, StepOf v) { o += v.step->name; }},
+    {'M', "TimeUsed", "TIME", [](Out o, StepOf v) { o += format_duration(elapsed_of(v)); }},
+    {'N', "Nodes", "NODELIST", [](Out o, StepOf v) { o += v.step->node_list; }},
+    {'P', "Partition", "PARTITION", [](Out o, StepOf v) { o += v.job->row.partition; }},
+    {'S', "StartTime", "START_TIME", [](Out o, StepOf v) { o += shown_time(v.step->started); }},
+    {'u', "UserName", "USER", [](Out o, StepOf v) { o += v.job->row.user; }},
+    {'U', "UserID", "USER", [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
+    {'l', "TimeLimit", "TIME_LIMIT",
+     [](Out o, StepOf v) {
+       o += v.step->time_limit ? format_duration(*v.step->time_limit) : "UNLIMITED";
+     }},
+    {'b', "tres-per-node", "TRES_PER_NODE",
+     [](Out o, StepOf v) { text_or(o, v.step->tres.per_node, "N/A"); }},
+    {0, "ArrayJobID", "ARRAY_JOB_ID",
+     [](Out o, StepOf v) {
+       if (v.job->row.array_job.value() != 0)
+         put_number(o, v.job->row.array_job.value());
+       else
+         o += "N/A";
+     }},
+    {0, "ArrayTaskID", "ARRAY_TASK_ID", [](Out o, StepOf v) { put_task(o, v.job->row); }},
+    {0, "Cluster", "CLUSTER", [](Out o, StepOf v) { o += v.cluster; }},
+    {0, "JobID", "JOBID", [](Out o, StepOf v) { put_number(o, v.job->row.job.value()); }},
+    {0, "StepState", "STATE", [](Out o, StepOf v) { o += step_state(*v.job, *v.step); }}};
 
 bool is_wanted(const StepsQuestion& question, const std::string& id) {
   const std::string job = id.substr(0, id.find('.'));
@@ -105,10 +61,10 @@ bool is_wanted(const StepsQuestion& question, const std::string& id) {
 }  // namespace
 
 Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
-  const std::span<const Field<AccountRow>> fields = kStepFields;
+  const std::span<const Column<AccountRow>> fields = kStepFields;
   std::vector<std::string> unknown;
   const std::string_view letters = question.letters.empty() ? kStepFormat : question.letters;
-  const auto names = names_of(fields);
+  const auto names = infos(fields);
   Layout layout = question.names.empty() ? letters_layout(letters, names, unknown)
                                          : names_layout(question.names, names, unknown);
   for (const std::string& name : unknown)
@@ -126,7 +82,7 @@ Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
   for (const proto::HistoryRow& job : history->jobs)
     for (const proto::StepRow& step : job.steps) {
       const AccountRow row{&job, &step, history->now, Units::usual, cluster};
-      if (step.running && is_wanted(question, step_id(row))) put_row(table, fields, row);
+      if (step.running && is_wanted(question, step_id(row))) add_row(table, fields, row);
     }
   return 0;
 }

@@ -63,30 +63,21 @@ void put_by_size(std::string& out, const UseLine& line) {
 }
 using U = const UseLine&;
 using Out = std::string&;
-constexpr Field<UseLine> kUseFields[] = {
-    {.name = "Cluster", .put = [](Out o, U v) { o += v.cluster; }, .width = 9},
-    {.name = "Account", .put = [](Out o, U v) { o += v.account; }, .width = 15},
-    {.name = "Accounts",
-     .header = "Account",
-     .put = [](Out o, U v) { o += v.account; },
-     .width = 15},
-    {.name = "Login", .put = [](Out o, U v) { o += v.login; }, .width = 9},
-    {.name = "Proper",
-     .header = "Proper Name",
-     .put = [](Out o, U v) { o += v.login; },
-     .width = 15},
-    {.name = "TresName", .header = "TRES Name", .put = [](Out o, U) { o += "cpu"; }, .width = 14},
-    {.name = "Used", .put = [](Out o, U v) { o += std::to_string(v.used); }, .width = 8},
-    {.name = "Energy", .put = [](Out o, U) { o += "0"; }, .width = 8},
-    {.name = "0-49 CPUs", .put = put_by_size<0>, .width = 13},
-    {.name = "50-249 CPUs", .put = put_by_size<1>, .width = 13},
-    {.name = "250-499 CPUs", .put = put_by_size<2>, .width = 13},
-    {.name = "500-999 CPUs", .put = put_by_size<3>, .width = 13},
-    {.name = ">= 1000 CPUs", .put = put_by_size<4>, .width = 13},
-    {.name = "Part",
-     .header = "% of cluster",
-     .put = [](Out o, U v) { o += fmt::format("{:.2f}%", v.part); },
-     .width = 12},
+constexpr Column<UseLine> kUseFields[] = {
+    sized("Cluster", 9, [](Out o, U v) { o += v.cluster; }),
+    sized("Account", 15, [](Out o, U v) { o += v.account; }),
+    sized("Accounts", "Account", 15, [](Out o, U v) { o += v.account; }),
+    sized("Login", 9, [](Out o, U v) { o += v.login; }),
+    sized("Proper", "Proper Name", 15, [](Out o, U v) { o += v.login; }),
+    sized("TresName", "TRES Name", 14, [](Out o, U) { o += "cpu"; }),
+    sized("Used", 8, [](Out o, U v) { o += std::to_string(v.used); }),
+    sized("Energy", 8, [](Out o, U) { o += "0"; }),
+    sized("0-49 CPUs", 13, put_by_size<0>),
+    sized("50-249 CPUs", 13, put_by_size<1>),
+    sized("250-499 CPUs", 13, put_by_size<2>),
+    sized("500-999 CPUs", 13, put_by_size<3>),
+    sized(">= 1000 CPUs", 13, put_by_size<4>),
+    sized("Part", "% of cluster", 12, [](Out o, U v) { o += fmt::format("{:.2f}%", v.part); }),
 };
 
 struct Report {
@@ -184,11 +175,8 @@ std::vector<UseLine> sizes_of(const History& history, const Span& span, std::str
 Result<int> run_report(const SreportCall& c, const Report& report, const Span& span) {
   std::vector<std::string> unknown;
   Layout layout = list_layout(span.format.empty() ? report.format : std::string_view(span.format),
-                              names_of<UseLine>(kUseFields), unknown);
-  if (!unknown.empty()) {
-    fmt::print(stderr, " Unknown field '{}'\n", unknown.front());
-    return 1;
-  }
+                              infos<UseLine>(kUseFields), unknown);
+  if (!unknown.empty()) return refused(" Unknown field '{}'\n", unknown.front());
   proto::QueryHistory query;
   query.start = span.start;
   query.end = span.end;
@@ -207,16 +195,7 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
     std::stable_sort(lines.begin(), lines.end(),
                      [](const UseLine& a, const UseLine& b) { return a.login < b.login; });
   }
-  TableStyle style;
-  style.header = !c.no_header;
-  if (c.parsable || c.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !c.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(c, layout);
   if (style.header) {
     const std::string rule(80, '-');
     fmt::print("{0}\n{1} {2} - {3} ({4} secs)\n{5} {6}{7}\n{0}\n", rule, report.title,
@@ -226,7 +205,7 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
     std::fflush(stdout);
   }
   TableWriter table(std::move(layout), style, stdout);
-  for (const UseLine& line : lines) put_row<UseLine>(table, kUseFields, line);
+  for (const UseLine& line : lines) add_row<UseLine>(table, kUseFields, line);
   return 0;
 }
 
@@ -248,12 +227,10 @@ Result<int> run_sreport(const Invocation& call) {
     fmt::print("{}", help_of(call.command()));
     return 0;
   }
-  if (operands->empty()) {
-    complain(call,
-             "a report is missing: cluster AccountUtilizationByUser, cluster "
-             "UserUtilizationByAccount, job SizesByAccount or user TopUsage");
-    return 1;
-  }
+  if (operands->empty())
+    return complain(call,
+                    "a report is missing: cluster AccountUtilizationByUser, cluster "
+                    "UserUtilizationByAccount, job SizesByAccount or user TopUsage");
   const std::string type = lower_case((*operands)[0]);
   const std::string valid = valid_reports(type);
   if (valid.empty() || operands->size() < 2) {
@@ -266,11 +243,9 @@ Result<int> run_sreport(const Invocation& call) {
   const auto report = std::find_if(std::begin(kReports), std::end(kReports), [&](const Report& r) {
     return r.type.starts_with(type) && r.name.starts_with(name);
   });
-  if (report == std::end(kReports)) {
-    fmt::print(stderr, "Not valid report {}\nValid {} reports are, {}; greport has more\n",
-               (*operands)[1], (*operands)[0], valid);
-    return 1;
-  }
+  if (report == std::end(kReports))
+    return refused("Not valid report {}\nValid {} reports are, {}; greport has more\n",
+                   (*operands)[1], (*operands)[0], valid);
   const Instant now = system_now();
   Span span;
   // The default is yesterday, as in Slurm.
@@ -278,20 +253,10 @@ Result<int> run_sreport(const Invocation& call) {
   span.end = *today;
   span.start = *today - hours(24);
   if (auto done = read_span({operands->begin() + 2, operands->end()}, now, span); !done) {
-    complain(call, done.error().message);
-    return 1;
+    return complain(call, done.error().message);
   }
   return run_report(c, *report, span);
 }
-
-constexpr Example kSreportExamples[] = {
-    {"sreport cluster AccountUtilizationByUser start=2026-01-01 end=now",
-     "Core minutes by account"},
-    {"sreport -nP -t hours user TopUsage topcount=5 start=now-30days end=now format=Login,Used",
-     "Who used most"},
-};
-constexpr ExitDoc kSreportExits[] = {{"0", "fine"},
-                                     {"1", "no answer, or the command line is wrong"}};
 
 }  // namespace
 
@@ -304,18 +269,20 @@ std::vector<CommandWord> sreport_words() {
 
 extern const Command kSreport;
 const Command kSreport{
-    .name = "sreport",
-    .summary = "Report what accounts and users have used",
-    .operands = "TYPE REPORT [CONDITION...]",
-    .description =
-        "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount, job "
-        "SizesByAccount and user TopUsage, in time of cores, with start=, end=, users=, accounts=, "
-        "topcount= and "
-        "format=. Without a time it is about yesterday. greport has costs, GPUs and months.",
-    .options = kSreportOptions,
-    .examples = kSreportExamples,
-    .exits = kSreportExits,
-    .run = run_sreport,
-};
+    {"sreport", "Report what accounts and users have used", "TYPE REPORT [CONDITION...]"},
+    {.description =
+         "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount, job "
+         "SizesByAccount and user TopUsage, in time of cores, with start=, end=, users=, "
+         "accounts=, "
+         "topcount= and "
+         "format=. Without a time it is about yesterday. greport has costs, GPUs and months.",
+     .options = kSreportOptions,
+     .examples = {{"sreport cluster AccountUtilizationByUser start=2026-01-01 end=now",
+                   "Core minutes by account"},
+                  {"sreport -nP -t hours user TopUsage topcount=5 start=now-30days end=now "
+                   "format=Login,Used",
+                   "Who used most"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sreport}};
 
 }  // namespace gantry::cli::slurm

@@ -32,11 +32,6 @@ struct SshareQuery {
   bool help_format = false;
   bool verbose = false;
 };
-Result<void> set_sshare_clusters(SshareQuery& q, std::string_view text) {
-  q.clusters = text;
-  return {};
-}
-
 struct ShareLine {
   const proto::ShareRow* row = nullptr;  // not set: the root
   std::string account;
@@ -51,39 +46,30 @@ std::string level_text(const ShareLine& v) {
 
 using S = const ShareLine&;
 using Out = std::string&;
-constexpr Field<ShareLine> kShareFields[] = {
-    {.name = "Account", .put = [](Out o, S v) { o += v.account; }, .width = -20},
-    {.name = "Cluster", .put = [](Out o, S v) { o += v.cluster; }, .width = 10},
-    {.name = "EffectvUsage",
-     .put = [](Out o, S v) { o += fmt::format("{:.6f}", v.row == nullptr ? 1.0 : v.row->part); },
-     .width = 13},
-    {.name = "FairShare",
-     .put = [](Out o, S v) { o += v.fair_share ? fmt::format("{:.6f}", *v.fair_share) : ""; },
-     .width = 10},
-    {.name = "GrpTRESMins", .put = [](Out, S) {}, .width = 30},
-    {.name = "GrpTRESRaw", .put = [](Out, S) {}, .width = 30},
-    {.name = "ID", .put = [](Out, S) {}, .width = 6},
-    {.name = "LevelFS", .put = [](Out o, S v) { o += level_text(v); }, .width = 10},
-    {.name = "NormShares",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->share); },
-     .width = 11},
-    {.name = "NormUsage",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->part); },
-     .width = 11},
-    {.name = "Partition", .put = [](Out, S) {}, .width = 12},
-    {.name = "RawShares",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : std::to_string(v.row->shares); },
-     .width = 10},
-    {.name = "RawUsage",
-     .put =
-         [](Out o, S v) {
-           o += v.row == nullptr ? "0" : std::to_string(static_cast<std::int64_t>(v.row->usage));
-         },
-     .width = 11},
-    {.name = "TRESRunMins", .put = [](Out, S) {}, .width = 30},
-    {.name = "User",
-     .put = [](Out o, S v) { o += v.row == nullptr ? "" : v.row->user; },
-     .width = 10},
+constexpr Column<ShareLine> kShareFields[] = {
+    sized("Account", -20, [](Out o, S v) { o += v.account; }),
+    sized("Cluster", 10, [](Out o, S v) { o += v.cluster; }),
+    sized("EffectvUsage", 13,
+          [](Out o, S v) { o += fmt::format("{:.6f}", v.row == nullptr ? 1.0 : v.row->part); }),
+    sized("FairShare", 10,
+          [](Out o, S v) { o += v.fair_share ? fmt::format("{:.6f}", *v.fair_share) : ""; }),
+    sized("GrpTRESMins", 30, [](Out, S) {}),
+    sized("GrpTRESRaw", 30, [](Out, S) {}),
+    sized("ID", 6, [](Out, S) {}),
+    sized("LevelFS", 10, [](Out o, S v) { o += level_text(v); }),
+    sized("NormShares", 11,
+          [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->share); }),
+    sized("NormUsage", 11,
+          [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->part); }),
+    sized("Partition", 12, [](Out, S) {}),
+    sized("RawShares", 10,
+          [](Out o, S v) { o += v.row == nullptr ? "" : std::to_string(v.row->shares); }),
+    sized("RawUsage", 11,
+          [](Out o, S v) {
+            o += v.row == nullptr ? "0" : std::to_string(static_cast<std::int64_t>(v.row->usage));
+          }),
+    sized("TRESRunMins", 30, [](Out, S) {}),
+    sized("User", 10, [](Out o, S v) { o += v.row == nullptr ? "" : v.row->user; }),
 };
 
 constexpr Option kSshareOptions[] = {
@@ -91,8 +77,8 @@ constexpr Option kSshareOptions[] = {
           put<&SshareQuery::accounts>),
     flag("all", 'a', "All users that one may see", put<&SshareQuery::all>),
     takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set_sshare_clusters>),
-    takes("cluster", "NAME", "The same", call<set_sshare_clusters>),
+          put<&SshareQuery::clusters>),
+    takes("cluster", "NAME", "The same", put<&SshareQuery::clusters>),
     takes("format", 'o', "FIELD[%WIDTH],...", "These fields; --helpformat lists them",
           put<&SshareQuery::fields>),
     flag("helpformat", 'e', "List the fields", put<&SshareQuery::help_format>),
@@ -169,12 +155,9 @@ Result<int> run_sshare(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &q, status);
   if (!operands) return status;
-  if (!operands->empty()) {
-    complain(call, "Unknown argument: " + operands->front());
-    return 1;
-  }
+  if (!operands->empty()) return complain(call, "Unknown argument: " + operands->front());
   if (q.help_format) {
-    for (const Field<ShareLine>& field : kShareFields) fmt::print("{:<20}\n", field.name);
+    for (const Column<ShareLine>& field : kShareFields) fmt::print("{:<20}\n", field.name);
     return 0;
   }
   std::string named;
@@ -182,59 +165,40 @@ Result<int> run_sshare(const Invocation& call) {
   std::vector<std::string> unknown;
   Layout layout = list_layout(
       q.fields.empty() ? q.long_form ? kShareLongList : kShareList : std::string_view(q.fields),
-      names_of<ShareLine>(kShareFields), unknown);
-  if (!unknown.empty()) {
-    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-    return 1;
-  }
+      infos<ShareLine>(kShareFields), unknown);
+  if (!unknown.empty())
+    return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
   if (q.verbose) say_asked(q);
   ASSIGN(reply, ask<proto::ShareTreeReply>("sshare", proto::ShareTree{}));
-  TableStyle style;
-  style.header = !q.no_header;
-  if (q.parsable || q.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !q.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+  const TableStyle style = list_style(q, layout);
   const Ranks ranks(reply->rows);
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
   if (!q.users_only)
-    put_row<ShareLine>(table, kShareFields, {nullptr, "root", std::nullopt, cluster});
+    add_row<ShareLine>(table, kShareFields, {nullptr, "root", std::nullopt, cluster});
   for (std::size_t i = 0; i < reply->rows.size(); ++i) {
     const proto::ShareRow& row = reply->rows[i];
     if (!is_shown(q, row)) continue;
     const std::string name = row.project.empty() ? row.tenant : row.project;
     const std::string blanks(q.users_only ? 0 : Ranks::depth(row), ' ');
-    put_row<ShareLine>(table, kShareFields, {&row, blanks + name, ranks.of(i), cluster});
+    add_row<ShareLine>(table, kShareFields, {&row, blanks + name, ranks.of(i), cluster});
   }
   return 0;
 }
-
-constexpr Example kSshareExamples[] = {
-    {"sshare", "My place in the tree of accounts"},
-    {"sshare -a -l", "Everybody's, with more columns"},
-    {"sshare -n -P -o account,fairshare", "For scripts"},
-};
-constexpr ExitDoc kSshareExits[] = {{"0", "fine"},
-                                    {"1", "no answer, or the command line is wrong"}};
 
 }  // namespace
 
 extern const Command kSshare;
 const Command kSshare{
-    .name = "sshare",
-    .summary = "Show shares, usage and fair share of accounts and users",
-    .description =
-        "Slurm's sshare, over gshare. Tenants are accounts below root, their projects accounts "
-        "below them. FairShare is Fair Tree's: 1 is served first.",
-    .options = kSshareOptions,
-    .examples = kSshareExamples,
-    .exits = kSshareExits,
-    .run = run_sshare,
-};
+    {"sshare", "Show shares, usage and fair share of accounts and users"},
+    {.description =
+         "Slurm's sshare, over gshare. Tenants are accounts below root, their projects accounts "
+         "below them. FairShare is Fair Tree's: 1 is served first.",
+     .options = kSshareOptions,
+     .examples = {{"sshare", "My place in the tree of accounts"},
+                  {"sshare -a -l", "Everybody's, with more columns"},
+                  {"sshare -n -P -o account,fairshare", "For scripts"}},
+     .exits = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}},
+     .run = run_sshare}};
 
 }  // namespace gantry::cli::slurm

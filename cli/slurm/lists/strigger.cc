@@ -56,10 +56,6 @@ Result<void> set_strigger_offset(StriggerRequest& r, std::string_view text) {
   r.trigger.offset = seconds(*offset);
   return {};
 }
-Result<void> set_strigger_program(StriggerRequest& r, std::string_view text) {
-  r.trigger.program = text;
-  return {};
-}
 Result<void> set_strigger_flags(StriggerRequest& r, std::string_view text) {
   if (text != "PERM" && text != "perm")
     return fail(ErrorCode::invalid_argument, fmt::format("Invalid flags {}", text));
@@ -101,7 +97,7 @@ constexpr Option kStriggerOptions[] = {
           call<set_strigger_offset>),
     takes("program", 'p', "PATH",
           "What to run, with the job's id or the list of nodes as its argument",
-          call<set_strigger_program>),
+          put<AT(StriggerRequest, trigger.program)>),
     flag("quiet", 'Q', "Nothing to clear is no error", put<&StriggerRequest::quiet>),
     flag("reconfig", 'r', "The controller has read its configuration again",
          call<set_strigger_event<TriggerOn::reconfig>>),
@@ -219,10 +215,7 @@ Result<int> run_strigger(const Invocation& call) {
   if (!operands) return status;
   std::string wrong = wrong_with(r);
   if (!operands->empty()) wrong = fmt::format("Unrecognized parameter: {}", operands->front());
-  if (!wrong.empty()) {
-    complain(call, wrong);
-    return 1;
-  }
+  if (!wrong.empty()) return complain(call, wrong);
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const auto failed = [&](const char* what, const Error& error) {
@@ -251,39 +244,33 @@ Result<int> run_strigger(const Invocation& call) {
   return 0;
 }
 
-constexpr Example kStriggerExamples[] = {
-    {"strigger --set --jobid=12 --time --offset=-600 --program=/usr/local/bin/warn",
-     "Run it ten minutes before job 12 reaches its time limit"},
-    {"strigger --set --node --down --flags=PERM --program=/usr/local/sbin/node-down",
-     "Each time that nodes go down (operators)"},
-    {"strigger --get", "My triggers; an operator's: all"},
-    {"strigger --clear --id=3", "Take one away"},
-};
-constexpr ExitDoc kStriggerExits[] = {
-    {"0", "done"},
-    {"1", "there is no such trigger or job, it is not yours, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kStrigger;
 const Command kStrigger{
-    .name = "strigger",
-    .summary = "Run programs on events",
-    .operands = "--set|--get|--clear",
-    .description =
-        "Slurm's strigger. The controller runs a program, on its own machine and as the user who "
-        "set the trigger, when a job is over or near its time limit, when nodes go down, come "
-        "back, are drained or idle, or when the configuration has been read again. Its argument is "
-        "the job's id, the list of nodes or *; its output is thrown away, and after 300 seconds it "
-        "is killed. A trigger fires once, unless "
-        "--flags=PERM; the program is run once or, should the controller die in that moment, not "
-        "at all.\n\n"
-        "Operators set triggers; users only where controller.user_triggers is on, and for their "
-        "own jobs.",
-    .options = kStriggerOptions,
-    .examples = kStriggerExamples,
-    .exits = kStriggerExits,
-    .run = run_strigger,
-};
+    {"strigger", "Run programs on events", "--set|--get|--clear"},
+    {.description =
+         "Slurm's strigger. The controller runs a program, on its own machine and as the user who "
+         "set the trigger, when a job is over or near its time limit, when nodes go down, come "
+         "back, are drained or idle, or when the configuration has been read again. Its argument "
+         "is "
+         "the job's id, the list of nodes or *; its output is thrown away, and after 300 seconds "
+         "it "
+         "is killed. A trigger fires once, unless "
+         "--flags=PERM; the program is run once or, should the controller die in that moment, not "
+         "at all.\n\n"
+         "Operators set triggers; users only where controller.user_triggers is on, and for their "
+         "own jobs.",
+     .options = kStriggerOptions,
+     .examples = {{"strigger --set --jobid=12 --time --offset=-600 --program=/usr/local/bin/warn",
+                   "Run it ten minutes before job 12 reaches its time limit"},
+                  {"strigger --set --node --down --flags=PERM --program=/usr/local/sbin/node-down",
+                   "Each time that nodes go down (operators)"},
+                  {"strigger --get", "My triggers; an operator's: all"},
+                  {"strigger --clear --id=3", "Take one away"}},
+     .exits = {{"0", "done"},
+               {"1",
+                "there is no such trigger or job, it is not yours, or the command line is wrong"}},
+     .run = run_strigger}};
 
 }  // namespace gantry::cli::slurm

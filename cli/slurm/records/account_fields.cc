@@ -3,10 +3,10 @@
 
 #include <fmt/core.h>
 
-#include "cli/columns/account_values.h"
+#include "cli/columns/account_columns.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/records/history.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
@@ -101,235 +101,185 @@ void put_usage_out(Out o, A v) {
     o += fmt::format("fs/disk={}", usage_of(v).io_write_bytes);
 }
 
-consteval Field<AccountRow> shared_line(std::string_view name) {
-  return account_value<Field<AccountRow>, AccountRow>(name);
+consteval Column<AccountRow> shared_line(std::string_view name) {
+  return account_value<AccountRow>(name);
 }
 
-constexpr Field<AccountRow> kAccountFields[] = {
+constexpr Column<AccountRow> kAccountFields[] = {
     shared_line("Account"),
-    {.name = "AdminComment",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->admin_comment;
-         },
-     .width = 19},
+    sized("AdminComment", 19,
+          [](Out o, A v) {
+            if (v.step == nullptr) o += v.job->admin_comment;
+          }),
     shared_line("AllocCPUS"),
-    {.name = "AllocNodes",
-     .put = [](Out o, A v) { put_number(o, v.job->row.node_list.empty() ? 0 : nodes_of(v)); },
-     .width = 10},
-    {.name = "AllocTRES", .put = [](Out o, A v) { put_alloc_tres(o, v); }, .width = 10},
-    {.name = "AssocID", .put = [](Out, A) {}, .width = 7},
-    {.name = "AveCPU",
-     .put =
-         [](Out o, A v) {
-           if (v.step != nullptr && v.step->tasks > 0)
-             o += cpu_time((usage_of(v).cpu_user_us + usage_of(v).cpu_system_us) / v.step->tasks);
-         },
-     .width = 10},
-    {.name = "AveCPUFreq", .put = [](Out, A) {}, .width = 10},
-    {.name = "AveDiskRead",
-     .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_read_bytes); },
-     .width = 14},
-    {.name = "AveDiskWrite",
-     .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_write_bytes); },
-     .width = 14},
-    {.name = "AvePages", .put = [](Out, A) {}, .width = 10},
-    {.name = "AveRSS",
-     .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).memory_peak_bytes); },
-     .width = 10},
-    {.name = "AveVMSize", .put = [](Out, A) {}, .width = 10},
-    {.name = "BlockID", .put = [](Out, A) {}, .width = 16},
-    {.name = "Cluster", .put = [](Out o, A v) { o += v.cluster; }, .width = 10},
+    sized("AllocNodes", 10,
+          [](Out o, A v) { put_number(o, v.job->row.node_list.empty() ? 0 : nodes_of(v)); }),
+    sized("AllocTRES", 10, [](Out o, A v) { put_alloc_tres(o, v); }),
+    sized("AssocID", 7, [](Out, A) {}),
+    sized("AveCPU", 10,
+          [](Out o, A v) {
+            if (v.step != nullptr && v.step->tasks > 0)
+              o += cpu_time((usage_of(v).cpu_user_us + usage_of(v).cpu_system_us) / v.step->tasks);
+          }),
+    sized("AveCPUFreq", 10, [](Out, A) {}),
+    sized("AveDiskRead", 14, [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_read_bytes); }),
+    sized("AveDiskWrite", 14, [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_write_bytes); }),
+    sized("AvePages", 10, [](Out, A) {}),
+    sized("AveRSS", 10, [](Out o, A v) { put_step_bytes(o, v, usage_of(v).memory_peak_bytes); }),
+    sized("AveVMSize", 10, [](Out, A) {}),
+    sized("BlockID", 16, [](Out, A) {}),
+    sized("Cluster", 10, [](Out o, A v) { o += v.cluster; }),
     shared_line("Comment"),
-    {.name = "Constraints", .put = [](Out, A) {}, .width = 14},
-    {.name = "ConsumedEnergy", .put = [](Out, A) {}, .width = 14},
-    {.name = "ConsumedEnergyRaw", .put = [](Out, A) {}, .width = 17},
-    {.name = "Container", .put = [](Out, A) {}, .width = 14},
-    {.name = "CPUTime",
-     .put = [](Out o, A v) { o += format_duration_long(elapsed_of(v) * cpus_of(v)); },
-     .width = 10},
-    {.name = "CPUTimeRAW",
-     .put = [](Out o, A v) { o += std::to_string(elapsed_of(v).seconds() * cpus_of(v)); },
-     .width = 10},
-    {.name = "DBIndex",
-     .put = [](Out o, A v) { put_number(o, v.job->row.job.value()); },
-     .width = 10},
-    {.name = "DerivedExitCode",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += exit_text(derived_exit(*v.job));
-         },
-     .width = 15},
-    {.name = "Elapsed",
-     .put = [](Out o, A v) { o += format_duration_long(elapsed_of(v)); },
-     .width = 10},
-    {.name = "ElapsedRaw",
-     .put = [](Out o, A v) { o += std::to_string(elapsed_of(v).seconds()); },
-     .width = 10},
-    {.name = "Eligible",
-     .put =
-         [](Out o, A v) {
-           o += shown_time(
-               v.step != nullptr ? std::optional(v.step->started) : eligible_since(v.job->row),
-               "Unknown");
-         },
-     .width = 19},
-    {.name = "End",
-     .put =
-         [](Out o, A v) {
-           o += shown_time(v.step != nullptr ? v.step->ended : v.job->row.ended, "Unknown");
-         },
-     .width = 19},
-    {.name = "ExitCode", .put = [](Out o, A v) { o += exit_text(shown_exit(v)); }, .width = 8},
-    {.name = "Extra", .put = [](Out, A) {}, .width = 14},
-    {.name = "FailedNode", .put = [](Out, A) {}, .width = 20},
-    {.name = "Flags", .put = [](Out, A) {}, .width = 20},
-    {.name = "GID", .put = put_gid, .width = 6},
-    {.name = "Group", .put = put_group, .width = 9},
+    sized("Constraints", 14, [](Out, A) {}),
+    sized("ConsumedEnergy", 14, [](Out, A) {}),
+    sized("ConsumedEnergyRaw", 17, [](Out, A) {}),
+    sized("Container", 14, [](Out, A) {}),
+    sized("CPUTime", 10, [](Out o, A v) { o += format_duration_long(elapsed_of(v) * cpus_of(v)); }),
+    sized("CPUTimeRAW", 10,
+          [](Out o, A v) { o += std::to_string(elapsed_of(v).seconds() * cpus_of(v)); }),
+    sized("DBIndex", 10, [](Out o, A v) { put_number(o, v.job->row.job.value()); }),
+    sized("DerivedExitCode", 15,
+          [](Out o, A v) {
+            if (v.step == nullptr) o += exit_text(derived_exit(*v.job));
+          }),
+    sized("Elapsed", 10, [](Out o, A v) { o += format_duration_long(elapsed_of(v)); }),
+    sized("ElapsedRaw", 10, [](Out o, A v) { o += std::to_string(elapsed_of(v).seconds()); }),
+    sized("Eligible", 19,
+          [](Out o, A v) {
+            o += shown_time(
+                v.step != nullptr ? std::optional(v.step->started) : eligible_since(v.job->row),
+                "Unknown");
+          }),
+    sized("End", 19,
+          [](Out o, A v) {
+            o += shown_time(v.step != nullptr ? v.step->ended : v.job->row.ended, "Unknown");
+          }),
+    sized("ExitCode", 8, [](Out o, A v) { o += exit_text(shown_exit(v)); }),
+    sized("Extra", 14, [](Out, A) {}),
+    sized("FailedNode", 20, [](Out, A) {}),
+    sized("Flags", 20, [](Out, A) {}),
+    sized("GID", 6, put_gid),
+    sized("Group", 9, put_group),
     shared_line("JobID"),
-    {.name = "JobIDRaw",
-     .put =
-         [](Out o, A v) {
-           put_number(o, v.job->row.slurm_id().value());
-           if (v.step != nullptr) o += "." + v.step->step;
-         },
-     .width = -12},
+    sized("JobIDRaw", -12,
+          [](Out o, A v) {
+            put_number(o, v.job->row.slurm_id().value());
+            if (v.step != nullptr) o += "." + v.step->step;
+          }),
     shared_line("JobName"),
-    {.name = "Layout",
-     .put =
-         [](Out o, A v) {
-           if (v.step != nullptr)
-             o += v.step->step == "batch" || v.step->step == "extern" ? "Unknown" : "Block";
-         },
-     .width = 9},
-    {.name = "Licenses", .put = put_of_job<AccountRow, &HistoryRow::licenses>, .width = 10},
-    {.name = "MaxDiskRead",
-     .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_read_bytes); },
-     .width = 12},
-    {.name = "MaxDiskReadNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 15},
-    {.name = "MaxDiskReadTask", .put = put_step_task, .width = 15},
-    {.name = "MaxDiskWrite",
-     .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_write_bytes); },
-     .width = 12},
-    {.name = "MaxDiskWriteNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 16},
-    {.name = "MaxDiskWriteTask", .put = put_step_task, .width = 16},
-    {.name = "MaxPages", .put = [](Out, A) {}, .width = 8},
-    {.name = "MaxPagesNode", .put = [](Out, A) {}, .width = 12},
-    {.name = "MaxPagesTask", .put = [](Out, A) {}, .width = 14},
-    {.name = "MaxRSS",
-     .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).memory_peak_bytes); },
-     .width = 10},
-    {.name = "MaxRSSNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 10},
-    {.name = "MaxRSSTask", .put = put_step_task, .width = 10},
-    {.name = "MaxVMSize", .put = [](Out, A) {}, .width = 10},
-    {.name = "MaxVMSizeNode", .put = [](Out, A) {}, .width = 14},
-    {.name = "MaxVMSizeTask", .put = [](Out, A) {}, .width = 14},
-    {.name = "McsLabel", .put = [](Out, A) {}, .width = 10},
-    {.name = "MinCPU", .put = [](Out, A) {}, .width = 10},
-    {.name = "MinCPUNode", .put = [](Out, A) {}, .width = 10},
-    {.name = "MinCPUTask", .put = [](Out, A) {}, .width = 10},
+    sized("Layout", 9,
+          [](Out o, A v) {
+            if (v.step != nullptr)
+              o += v.step->step == "batch" || v.step->step == "extern" ? "Unknown" : "Block";
+          }),
+    sized("Licenses", 10, put_of_job<AccountRow, &HistoryRow::licenses>),
+    sized("MaxDiskRead", 12, [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_read_bytes); }),
+    sized("MaxDiskReadNode", 15, [](Out o, A v) { put_step_node(o, v); }),
+    sized("MaxDiskReadTask", 15, put_step_task),
+    sized("MaxDiskWrite", 12, [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_write_bytes); }),
+    sized("MaxDiskWriteNode", 16, [](Out o, A v) { put_step_node(o, v); }),
+    sized("MaxDiskWriteTask", 16, put_step_task),
+    sized("MaxPages", 8, [](Out, A) {}),
+    sized("MaxPagesNode", 12, [](Out, A) {}),
+    sized("MaxPagesTask", 14, [](Out, A) {}),
+    sized("MaxRSS", 10, [](Out o, A v) { put_step_bytes(o, v, usage_of(v).memory_peak_bytes); }),
+    sized("MaxRSSNode", 10, [](Out o, A v) { put_step_node(o, v); }),
+    sized("MaxRSSTask", 10, put_step_task),
+    sized("MaxVMSize", 10, [](Out, A) {}),
+    sized("MaxVMSizeNode", 14, [](Out, A) {}),
+    sized("MaxVMSizeTask", 14, [](Out, A) {}),
+    sized("McsLabel", 10, [](Out, A) {}),
+    sized("MinCPU", 10, [](Out, A) {}),
+    sized("MinCPUNode", 10, [](Out, A) {}),
+    sized("MinCPUTask", 10, [](Out, A) {}),
     shared_line("NCPUS"),
-    {.name = "NNodes", .put = [](Out o, A v) { put_number(o, nodes_of(v)); }, .width = 8},
-    {.name = "NodeList", .put = put_node_list, .width = 15},
+    sized("NNodes", 8, [](Out o, A v) { put_number(o, nodes_of(v)); }),
+    sized("NodeList", 15, put_node_list),
     shared_line("NTasks"),
     shared_line("Partition"),
-    {.name = "Planned", .put = put_wait, .width = 10},
-    {.name = "PlannedCPU", .put = put_core_wait, .width = 10},
-    {.name = "PlannedCPURAW", .put = put_core_seconds, .width = 13},
+    sized("Planned", 10, put_wait),
+    sized("PlannedCPU", 10, put_core_wait),
+    sized("PlannedCPURAW", 13, put_core_seconds),
     shared_line("Priority"),
-    {.name = "QOS",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += priority_class_of(*v.job);
-         },
-     .width = 10},
-    {.name = "QOSRAW", .put = [](Out, A) {}, .width = 10},
-    {.name = "QOSREQ", .put = [](Out, A) {}, .width = 10},
+    sized("QOS", 10,
+          [](Out o, A v) {
+            if (v.step == nullptr) o += priority_class_of(*v.job);
+          }),
+    sized("QOSRAW", 10, [](Out, A) {}),
+    sized("QOSREQ", 10, [](Out, A) {}),
     shared_line("Reason"),
-    {.name = "ReqCPUFreq", .put = [](Out, A) {}, .width = 10},
-    {.name = "ReqCPUFreqGov", .put = [](Out, A) {}, .width = 13},
-    {.name = "ReqCPUFreqMax", .put = [](Out, A) {}, .width = 13},
-    {.name = "ReqCPUFreqMin", .put = [](Out, A) {}, .width = 13},
+    sized("ReqCPUFreq", 10, [](Out, A) {}),
+    sized("ReqCPUFreqGov", 13, [](Out, A) {}),
+    sized("ReqCPUFreqMax", 13, [](Out, A) {}),
+    sized("ReqCPUFreqMin", 13, [](Out, A) {}),
     shared_line("ReqCPUS"),
-    {.name = "ReqMem",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) put_size(o, v, v.job->row.memory_per_node * v.job->row.nodes);
-         },
-     .width = 10},
-    {.name = "ReqNodes", .put = [](Out o, A v) { put_number(o, nodes_of(v)); }, .width = 8},
-    {.name = "ReqReserv", .put = put_of_row<AccountRow, &JobRow::reservation>, .width = 14},
-    {.name = "ReqTRES",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) put_req_tres(o, v);
-         },
-     .width = 10},
-    {.name = "Reservation", .put = put_of_row<AccountRow, &JobRow::reservation>, .width = 20},
-    {.name = "ReservationId", .put = [](Out, A) {}, .width = 13},
-    {.name = "Reserved", .put = put_wait, .width = 10},
-    {.name = "ResvCPU", .put = put_core_wait, .width = 10},
-    {.name = "ResvCPURAW", .put = put_core_seconds, .width = 10},
+    sized("ReqMem", 10,
+          [](Out o, A v) {
+            if (v.step == nullptr) put_size(o, v, v.job->row.memory_per_node * v.job->row.nodes);
+          }),
+    sized("ReqNodes", 8, [](Out o, A v) { put_number(o, nodes_of(v)); }),
+    sized("ReqReserv", 14, put_of_row<AccountRow, &JobRow::reservation>),
+    sized("ReqTRES", 10,
+          [](Out o, A v) {
+            if (v.step == nullptr) put_req_tres(o, v);
+          }),
+    sized("Reservation", 20, put_of_row<AccountRow, &JobRow::reservation>),
+    sized("ReservationId", 13, [](Out, A) {}),
+    sized("Reserved", 10, put_wait),
+    sized("ResvCPU", 10, put_core_wait),
+    sized("ResvCPURAW", 10, put_core_seconds),
     shared_line("Restarts"),
-    {.name = "Start",
-     .put =
-         [](Out o, A v) {
-           const bool over = v.job->row.phase == Phase::ended;
-           o += shown_time(v.step != nullptr ? v.step->started : v.job->row.started,
-                           over ? "None" : "Unknown");
-         },
-     .width = 19},
-    {.name = "State", .put = [](Out o, A v) { o += state_with_canceller(v); }, .width = 10},
-    {.name = "StdErr", .put = [](Out, A) {}, .width = 14},
-    {.name = "StdIn", .put = [](Out, A) {}, .width = 14},
-    {.name = "StdOut", .put = [](Out, A) {}, .width = 14},
-    {.name = "Submit",
-     .put =
-         [](Out o, A v) {
-           o += shown_time(v.step != nullptr ? v.step->started : v.job->row.submitted);
-         },
-     .width = 19},
+    sized("Start", 19,
+          [](Out o, A v) {
+            const bool over = v.job->row.phase == Phase::ended;
+            o += shown_time(v.step != nullptr ? v.step->started : v.job->row.started,
+                            over ? "None" : "Unknown");
+          }),
+    sized("State", 10, [](Out o, A v) { o += state_with_canceller(v); }),
+    sized("StdErr", 14, [](Out, A) {}),
+    sized("StdIn", 14, [](Out, A) {}),
+    sized("StdOut", 14, [](Out, A) {}),
+    sized("Submit", 19,
+          [](Out o, A v) {
+            o += shown_time(v.step != nullptr ? v.step->started : v.job->row.submitted);
+          }),
     shared_line("SubmitLine"),
-    {.name = "Suspended",
-     .put = [](Out o, A v) { o += format_duration_long(v.job->row.suspended); },
-     .width = 10},
-    {.name = "SystemComment",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->system_comment;
-         },
-     .width = 14},
+    sized("Suspended", 10, [](Out o, A v) { o += format_duration_long(v.job->row.suspended); }),
+    sized("SystemComment", 14,
+          [](Out o, A v) {
+            if (v.step == nullptr) o += v.job->system_comment;
+          }),
     shared_line("SystemCPU"),
     shared_line("Timelimit"),
     shared_line("TimelimitRaw"),
     shared_line("TotalCPU"),
-    {.name = "TRESUsageInAve", .put = [](Out o, A v) { put_usage_in(o, v); }, .width = 15},
-    {.name = "TRESUsageInMax", .put = [](Out o, A v) { put_usage_in(o, v); }, .width = 15},
-    {.name = "TRESUsageInMaxNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 18},
-    {.name = "TRESUsageInMaxTask", .put = [](Out, A) {}, .width = 18},
-    {.name = "TRESUsageInMin", .put = [](Out o, A v) { put_usage_in(o, v); }, .width = 14},
-    {.name = "TRESUsageInMinNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 18},
-    {.name = "TRESUsageInMinTask", .put = [](Out, A) {}, .width = 18},
-    {.name = "TRESUsageInTot", .put = [](Out o, A v) { put_usage_in(o, v); }, .width = 14},
-    {.name = "TRESUsageOutAve", .put = [](Out o, A v) { put_usage_out(o, v); }, .width = 15},
-    {.name = "TRESUsageOutMax", .put = [](Out o, A v) { put_usage_out(o, v); }, .width = 15},
-    {.name = "TRESUsageOutMaxNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 19},
-    {.name = "TRESUsageOutMaxTask", .put = [](Out, A) {}, .width = 19},
-    {.name = "TRESUsageOutMin", .put = [](Out o, A v) { put_usage_out(o, v); }, .width = 15},
-    {.name = "TRESUsageOutMinNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 19},
-    {.name = "TRESUsageOutMinTask", .put = [](Out, A) {}, .width = 19},
-    {.name = "TRESUsageOutTot", .put = [](Out o, A v) { put_usage_out(o, v); }, .width = 15},
+    sized("TRESUsageInAve", 15, [](Out o, A v) { put_usage_in(o, v); }),
+    sized("TRESUsageInMax", 15, [](Out o, A v) { put_usage_in(o, v); }),
+    sized("TRESUsageInMaxNode", 18, [](Out o, A v) { put_step_node(o, v); }),
+    sized("TRESUsageInMaxTask", 18, [](Out, A) {}),
+    sized("TRESUsageInMin", 14, [](Out o, A v) { put_usage_in(o, v); }),
+    sized("TRESUsageInMinNode", 18, [](Out o, A v) { put_step_node(o, v); }),
+    sized("TRESUsageInMinTask", 18, [](Out, A) {}),
+    sized("TRESUsageInTot", 14, [](Out o, A v) { put_usage_in(o, v); }),
+    sized("TRESUsageOutAve", 15, [](Out o, A v) { put_usage_out(o, v); }),
+    sized("TRESUsageOutMax", 15, [](Out o, A v) { put_usage_out(o, v); }),
+    sized("TRESUsageOutMaxNode", 19, [](Out o, A v) { put_step_node(o, v); }),
+    sized("TRESUsageOutMaxTask", 19, [](Out, A) {}),
+    sized("TRESUsageOutMin", 15, [](Out o, A v) { put_usage_out(o, v); }),
+    sized("TRESUsageOutMinNode", 19, [](Out o, A v) { put_step_node(o, v); }),
+    sized("TRESUsageOutMinTask", 19, [](Out, A) {}),
+    sized("TRESUsageOutTot", 15, [](Out o, A v) { put_usage_out(o, v); }),
     shared_line("UID"),
     shared_line("User"),
     shared_line("UserCPU"),
-    {.name = "WCKey", .put = put_of_job<AccountRow, &HistoryRow::wckey>, .width = 10},
-    {.name = "WCKeyID", .put = [](Out, A) {}, .width = 8},
+    sized("WCKey", 10, put_of_job<AccountRow, &HistoryRow::wckey>),
+    sized("WCKeyID", 8, [](Out, A) {}),
     shared_line("WorkDir"),
 };
 
 }  // namespace
 
-std::span<const Field<AccountRow>> account_fields() {
+std::span<const Column<AccountRow>> account_fields() {
   return kAccountFields;
 }
 

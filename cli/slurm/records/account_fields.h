@@ -20,9 +20,9 @@ struct AccountRow {
   std::string_view cluster;
 };
 
-std::span<const Field<AccountRow>> account_fields();
+std::span<const Column<AccountRow>> account_fields();
 
-// Values of a line, computed in account_values.cc.
+// Values of a line, computed in account_json.cc.
 std::string state_with_canceller(const AccountRow& v);
 // The state of a step. A step that was killed because its job was ended counts as cancelled.
 std::string_view step_state(const proto::HistoryRow& job, const proto::StepRow& step);

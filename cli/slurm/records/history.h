@@ -1,12 +1,15 @@
 // Asks for accounting, for sacct and other commands that show jobs that may have ended.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/session.h"
+#include "common/proto/control.h"
 #include "common/proto/history.h"
+#include "common/proto/message_table.h"
 
 namespace gantry::cli::slurm {
 
@@ -41,5 +44,15 @@ void keep_only(History& history, const HistorySieve& sieve);
 
 // Moves starts and ends that lie outside of a time window to its borders.
 void cut_times(History& history, std::optional<Instant> start, std::optional<Instant> end);
+
+// How many requests the controller has had, by message and by user, as sdiag and sacctmgr show it.
+
+enum class CallOrder : std::uint8_t { count, name, time, mean };
+
+// The two tables, in Slurm's layout. Times are in microseconds.
+void print_calls(const proto::ShowStatsReply& stats, CallOrder order);
+
+// "Fri Nov 27 20:43:04 2026 (1795812184)"
+std::string c_time(Instant t);
 
 }  // namespace gantry::cli::slurm

@@ -23,7 +23,7 @@ inline const proto::JobRow& row_of(const QueueRow& view) {
   return view.row;
 }
 
-std::span<const Field<QueueRow>> queue_fields();
+std::span<const Column<QueueRow>> queue_fields();
 
 // The GPUs of each node: "gres:gpu:a100:2"; "" if GPUs were not asked for by node.
 std::string tres_per_node(const JobSpec& spec);

@@ -6,7 +6,7 @@
 
 #include "cli/columns/job_words.h"
 #include "cli/option.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "common/proto/job_text.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
@@ -117,7 +117,7 @@ std::string sort_text(const QueueRow& row, char letter) {
     default: break;
   }
   std::string text;
-  for (const Field<QueueRow>& field : queue_fields())
+  for (const Column<QueueRow>& field : queue_fields())
     if (field.letter == letter) field.put(text, row);
   return text;
 }
@@ -258,7 +258,7 @@ void sort_queue(std::vector<QueueRow>& rows, std::string_view text) {
 
 bool sort_needs_detail(std::string_view text) {
   for (const SortKey& key : sort_keys(text))
-    for (const Field<QueueRow>& field : queue_fields())
+    for (const Column<QueueRow>& field : queue_fields())
       if (field.letter == key.letter && field.more) return true;
   return false;
 }

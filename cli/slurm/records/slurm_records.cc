@@ -11,7 +11,7 @@
 #include "cli/columns/show_records.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/account_fields.h"
-#include "cli/slurm/records/job_values.h"
+#include "cli/slurm/records/job_json.h"
 #include "cli/slurm/records/node_fields.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"

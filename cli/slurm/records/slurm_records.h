@@ -1,8 +1,8 @@
 // Records in the layout of Slurm 25's scontrol show.
 #pragma once
 
-#include "cli/columns/node_members.h"
-#include "cli/records.h"
+#include "cli/columns/node_values.h"
+#include "cli/table.h"
 #include "common/proto/cluster.h"
 #include "common/proto/history.h"
 #include "common/proto/job_query.h"

@@ -29,12 +29,6 @@ struct SattachRequest : StepOptions {
   unsigned level = 0;  // how often -v was given
 };
 
-Result<void> set_verbose(SattachRequest& r, std::string_view) {
-  r.verbose = true;
-  ++r.level;
-  return {};
-}
-
 // The task's number; "-" means all tasks.
 Result<std::optional<std::uint32_t>> task_of(std::string_view text, std::string_view option) {
   if (text == "-") return std::optional<std::uint32_t>();
@@ -79,7 +73,10 @@ constexpr Option kSattachOptions[] = {
     flag("pty", "Keys go to the terminal of task 0 as they are; for a step begun with srun --pty",
          put<&SattachRequest::terminal>),
     flag("quiet", 'Q', "Do not say that a node has no tasks left", put<&SattachRequest::quiet>),
-    flag("verbose", 'v', "Say from where output comes", call<set_verbose>),
+    flag("verbose", 'v', "Say from where output comes", does<[](SattachRequest& r) {
+           r.verbose = true;
+           ++r.level;
+         }>),
     refuses("debugger-test", "no table of processes is kept for debuggers"),
 };
 
@@ -163,10 +160,7 @@ Result<int> run_sattach(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &r, status);
   if (!operands) return status;
-  const auto refuse = [&](const std::string& why) {
-    complain(call, why);
-    return 1;
-  };
+  const auto refuse = [&](const std::string& why) { return complain(call, why); };
   if (operands->empty()) return refuse("no job step ID given");
   if (operands->size() > 1) return refuse("too many parameters");
   const auto named = step_named(call, operands->front());
@@ -199,37 +193,31 @@ Result<int> run_sattach(const Invocation& call) {
   return done ? *done : refuse(words_for(done.error()).text);
 }
 
-constexpr Example kSattachExamples[] = {
-    {"sattach 12.0", "See what step 0 of job 12 writes from now on"},
-    {"sattach -l --output-filter=3 12.0", "Of task 3 only, with its number"},
-    {"sattach --layout 12.0", "Which tasks are on which node"},
-};
-constexpr ExitDoc kSattachExits[] = {
-    {"0", "the tasks have ended, each with 0, or by a signal"},
-    {"N", "the largest exit code of the tasks; 128 + the signal that ended sattach itself"},
-    {"1", "there is no such step, it is not yours to see, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSattach;
 const Command kSattach{
-    .name = "sattach",
-    .summary = "Attach to a running step",
-    .operands = "JOB.STEP",
-    .description =
-        "Slurm's sattach. What the tasks of a step that runs write appears here as well, from now "
-        "on, until they end; its srun is neither slowed nor does it lose anything. Up to 16 may be "
-        "attached at a time. One that reads too slowly is told how many bytes it has missed. What "
-        "is typed here goes to task 0, beside what srun sends; the end of it does not. Ctrl-C "
-        "detaches and sends nothing to the step.\n\n"
-        "Who may read a job's output may attach to its steps: its owner, administrators of its "
-        "tenant, operators. Only the owner may type. Output that srun -o sends to files is not "
-        "seen here, nor is that of a batch script.",
-    .options = kSattachOptions,
-    .examples = kSattachExamples,
-    .exits = kSattachExits,
-    .run = run_sattach,
-    .stop_at_operand = true,
-};
+    {"sattach", "Attach to a running step", "JOB.STEP"},
+    {.description =
+         "Slurm's sattach. What the tasks of a step that runs write appears here as well, from now "
+         "on, until they end; its srun is neither slowed nor does it lose anything. Up to 16 may "
+         "be "
+         "attached at a time. One that reads too slowly is told how many bytes it has missed. What "
+         "is typed here goes to task 0, beside what srun sends; the end of it does not. Ctrl-C "
+         "detaches and sends nothing to the step.\n\n"
+         "Who may read a job's output may attach to its steps: its owner, administrators of its "
+         "tenant, operators. Only the owner may type. Output that srun -o sends to files is not "
+         "seen here, nor is that of a batch script.",
+     .options = kSattachOptions,
+     .examples = {{"sattach 12.0", "See what step 0 of job 12 writes from now on"},
+                  {"sattach -l --output-filter=3 12.0", "Of task 3 only, with its number"},
+                  {"sattach --layout 12.0", "Which tasks are on which node"}},
+     .exits = {{"0", "the tasks have ended, each with 0, or by a signal"},
+               {"N",
+                "the largest exit code of the tasks; 128 + the signal that ended sattach itself"},
+               {"1",
+                "there is no such step, it is not yours to see, or the command line is wrong"}},
+     .run = run_sattach,
+     .stop_at_operand = true}};
 
 }  // namespace gantry::cli::slurm

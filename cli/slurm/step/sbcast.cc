@@ -74,15 +74,9 @@ Result<void> set_sbcast_job(SbcastRequest& r, std::string_view text) {
   r.job = JobId(static_cast<std::uint64_t>(*id));
   return {};
 }
-Result<void> set_sbcast_fan_out(SbcastRequest& r, std::string_view text) {
-  ASSIGN(n, parse_integer("the fan-out", text, 1, kMostFanOut));
-  r.fan_out = static_cast<std::size_t>(*n);
-  return {};
-}
-
 constexpr Option kSbcastOptions[] = {
     takes("fanout", 'F', "N", "Nodes that are written to at a time, at most 64 (default 8)",
-          call<set_sbcast_fan_out>)
+          number<"the fan-out", 1, kMostFanOut, &SbcastRequest::fan_out>)
         .from_env("FANOUT"),
     flag("force", 'f', "Replace what is there", put<&SbcastRequest::force>).from_env("FORCE"),
     takes("jobid", 'j', "JOB[.STEP]",
@@ -197,10 +191,7 @@ Result<int> run_sbcast(const Invocation& call) {
   SbcastRequest r;
   const auto operands = parse_into(call, &r, status);
   if (!operands) return status;
-  const auto refuse = [&](const std::string& why) {
-    complain(call, why);
-    return 1;
-  };
+  const auto refuse = [&](const std::string& why) { return complain(call, why); };
   if (operands->size() != 2)
     return refuse(fmt::format("Need two file names, have {} names", operands->size()));
   if (!r.job && std::getenv("SLURM_JOB_ID") == nullptr)
@@ -227,30 +218,22 @@ Result<int> run_sbcast(const Invocation& call) {
   return good ? 0 : 1;
 }
 
-constexpr Example kSbcastExamples[] = {
-    {"sbcast model.bin /tmp/model.bin", "In a job: into the private /tmp of each of its nodes"},
-    {"sbcast -f -j 12 conf.yaml /tmp/", "Into a running job's, from outside"},
-};
-constexpr ExitDoc kSbcastExits[] = {{"0", "every node has it"},
-                                    {"1", "some node has not, which was said"}};
-
 }  // namespace
 
 extern const Command kSbcast;
 const Command kSbcast{
-    .name = "sbcast",
-    .summary = "Copy a file to the nodes of a job",
-    .operands = "SOURCE DESTINATION",
-    .description =
-        "Slurm's sbcast. A step on each node of the job writes the file, in the job's container, "
-        "so "
-        "that /tmp is the job's own. A copy is there as a whole or not at all; one that exists is "
-        "replaced with --force only.",
-    .options = kSbcastOptions,
-    .examples = kSbcastExamples,
-    .exits = kSbcastExits,
-    .run = run_sbcast,
-    .env_prefixes = kSbcastPrefixes,
-};
+    {"sbcast", "Copy a file to the nodes of a job", "SOURCE DESTINATION"},
+    {.description =
+         "Slurm's sbcast. A step on each node of the job writes the file, in the job's container, "
+         "so "
+         "that /tmp is the job's own. A copy is there as a whole or not at all; one that exists is "
+         "replaced with --force only.",
+     .options = kSbcastOptions,
+     .examples = {{"sbcast model.bin /tmp/model.bin",
+                   "In a job: into the private /tmp of each of its nodes"},
+                  {"sbcast -f -j 12 conf.yaml /tmp/", "Into a running job's, from outside"}},
+     .exits = {{"0", "every node has it"}, {"1", "some node has not, which was said"}},
+     .run = run_sbcast,
+     .env_prefixes = kSbcastPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -13,12 +13,11 @@
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/step/srun_bcast.h"
-#include "cli/slurm/step/srun_binding.h"
 #include "cli/slurm/step/srun_inside.h"
 #include "cli/slurm/step/srun_parts.h"
 #include "cli/slurm/step/srun_program.h"
 #include "cli/slurm/step/srun_table.h"
-#include "cli/slurm/submit/components.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
@@ -246,31 +245,24 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
 }
 
 int allocation_error(const Invocation& call, const Error& error) {
-  if (error.message.starts_with("Job allocation ")) {
-    fmt::print(stderr, "{}: {}\n", call.program(), error.message);
-    return 1;
-  }
+  if (error.message.starts_with("Job allocation "))
+    return refused("{}: {}\n", call.program(), error.message);
   const Words words = words_for(error);
   if (!words.detail.empty()) complain(call, words.detail);
-  complain(call, "Unable to allocate resources: " + words.text);
-  return 1;
+  return complain(call, "Unable to allocate resources: " + words.text);
 }
 
 int step_error(const Invocation& call, JobId job, const Error& error) {
-  if (error.message.starts_with("Could not open ")) {
-    complain(call, error.message);
-    return 1;
-  }
+  if (error.message.starts_with("Could not open ")) return complain(call, error.message);
   unsigned asked = 0, held = 0;
   if (std::sscanf(error.message.c_str(), "the step asks for %u nodes, job %*s has %u", &asked,
                   &held) == 2) {
-    complain(call, fmt::format("Only allocated {} nodes asked for {}", held, asked));
-    return 1;
+    return complain(call, fmt::format("Only allocated {} nodes asked for {}", held, asked));
   }
   const Words words = words_for(error);
   if (!words.detail.empty()) complain(call, words.detail);
-  complain(call, fmt::format("Unable to create step for job {}: {}", job.value(), words.text));
-  return 1;
+  return complain(call,
+                  fmt::format("Unable to create step for job {}: {}", job.value(), words.text));
 }
 
 int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
@@ -281,10 +273,7 @@ int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
   message.spec.submit_line = call.line();
   message.test_only = true;
   const auto reply = session.call<proto::SubmitReply>(message);
-  if (!reply) {
-    fmt::print(stderr, "allocation failure: {}\n", words_for(reply.error()).text);
-    return 1;
-  }
+  if (!reply) return refused("allocation failure: {}\n", words_for(reply.error()).text);
   say_start(call.program(), *reply, r.now);
   return 0;
 }
@@ -375,10 +364,7 @@ Result<int> run_parts(const Invocation& call, std::vector<SrunPart>& parts, JobI
   std::vector<std::optional<std::uint32_t>> groups;
   for (const SrunPart& part : parts) groups.push_back(part.group);
   const auto jobs = jobs_of(groups, job, session);
-  if (!jobs && jobs.error().code == ErrorCode::usage) {
-    complain(call, jobs.error().message);
-    return 1;
-  }
+  if (!jobs && jobs.error().code == ErrorCode::usage) return complain(call, jobs.error().message);
   if (!jobs) return tl::unexpected(jobs.error());
   std::vector<StepPart> steps;
   const auto nodes = nodes_of_components(groups);
@@ -452,45 +438,40 @@ Result<int> run_srun(const Invocation& call) {
   return done ? *done : step_error(call, *surrounding_job(r), done.error());
 }
 
-constexpr Example kSrunExamples[] = {
-    {"srun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
-    {"srun --ntasks-per-node=1 -c 4 python3 train.py", "One task with four cores on each node"},
-    {"srun --het-group=0 ./front : --het-group=1 -n 8 ./back",
-     "In a heterogeneous job: another program in each component, as one step"},
-    {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
-     "Outside of a job: ask for an allocation, run, give it back"},
-};
-constexpr ExitDoc kSrunExits[] = {
-    {"0", "every task ended with 0"},
-    {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
-    {"1", "the step could not be started"},
-    {"255", "the command line or a variable cannot be parsed"},
-};
-
 }  // namespace
 
 extern const Command kSrun;
 const Command kSrun{
-    .name = "srun",
-    .summary = "Run tasks over the nodes of a job",
-    .operands = "COMMAND [ARGUMENT...] [: [OPTION...] COMMAND [ARGUMENT...]]...",
-    .description =
-        "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
-        "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
-        "job an allocation is asked for first and given back at the end. Output of all tasks "
-        "appears here as it comes; standard input and signals go to all tasks.\n\n"
-        "Inside a job --mem, --time, --gres, --exclude and the like are those of the step, out of "
-        "what the job has. Options that choose an allocation, as --partition, --account, --qos and "
-        "--constraint, mean nothing there.\n\n"
-        "In a heterogeneous job tasks are started in its first component, or in those that "
-        "--het-group names, as one step with ranks that go through all of them. Commands with a : "
-        "between them are for one component each; outside of a job they ask for such a job.",
-    .options = kSrunAll,
-    .examples = kSrunExamples,
-    .exits = kSrunExits,
-    .run = run_srun,
-    .stop_at_operand = true,
-    .env_prefixes = kSrunPrefixes,
-};
+    {"srun", "Run tasks over the nodes of a job",
+     "COMMAND [ARGUMENT...] [: [OPTION...] COMMAND [ARGUMENT...]]..."},
+    {.description =
+         "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
+         "many tasks as asked for, else as the job has, in block order over its nodes. Outside of "
+         "a "
+         "job an allocation is asked for first and given back at the end. Output of all tasks "
+         "appears here as it comes; standard input and signals go to all tasks.\n\n"
+         "Inside a job --mem, --time, --gres, --exclude and the like are those of the step, out of "
+         "what the job has. Options that choose an allocation, as --partition, --account, --qos "
+         "and "
+         "--constraint, mean nothing there.\n\n"
+         "In a heterogeneous job tasks are started in its first component, or in those that "
+         "--het-group names, as one step with ranks that go through all of them. Commands with a : "
+         "between them are for one component each; outside of a job they ask for such a job.",
+     .options = kSrunAll,
+     .examples = {{"srun -n 8 -l hostname",
+                   "In a job: eight tasks over its nodes, lines with the task's number"},
+                  {"srun --ntasks-per-node=1 -c 4 python3 train.py",
+                   "One task with four cores on each node"},
+                  {"srun --het-group=0 ./front : --het-group=1 -n 8 ./back",
+                   "In a heterogeneous job: another program in each component, as one step"},
+                  {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+                   "Outside of a job: ask for an allocation, run, give it back"}},
+     .exits = {{"0", "every task ended with 0"},
+               {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
+               {"1", "the step could not be started"},
+               {"255", "the command line or a variable cannot be parsed"}},
+     .run = run_srun,
+     .stop_at_operand = true,
+     .env_prefixes = kSrunPrefixes}};
 
 }  // namespace gantry::cli::slurm

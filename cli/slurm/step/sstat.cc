@@ -42,11 +42,6 @@ Result<void> add_sstat_jobs(SstatQuery& q, std::string_view text) {
   }
   return {};
 }
-Result<void> set_sstat_noconvert(SstatQuery& q, std::string_view) {
-  q.units = Units::bytes;
-  return {};
-}
-
 constexpr Option kSstatOptions[] = {
     flag("allsteps", 'a', "All running steps of the jobs", put<&SstatQuery::all_steps>),
     takes("fields", "FIELD[%WIDTH],...", "The same", put<&SstatQuery::fields>),
@@ -55,7 +50,7 @@ constexpr Option kSstatOptions[] = {
     flag("help", 'h', "Show this help", always),
     flag("helpformat", 'e', "List the fields", put<&SstatQuery::help_format>),
     takes("jobs", 'j', "JOB[.STEP],...", "These jobs or steps", call<add_sstat_jobs>),
-    flag("noconvert", "Sizes in bytes", call<set_sstat_noconvert>),
+    flag("noconvert", "Sizes in bytes", does<[](SstatQuery& q) { q.units = Units::bytes; }>),
     flag("noheader", 'n', "No header", put<&SstatQuery::no_header>),
     flag("parsable", 'p', "Values parted by |, also behind the last", put<&SstatQuery::parsable>),
     flag("parsable2", 'P', "Values parted by |", put<&SstatQuery::parsable2>),
@@ -93,35 +88,18 @@ Result<int> run_sstat(const Invocation& call) {
   auto operands = parse_into(call, &q, status);
   if (!operands) return status;
   for (const std::string& operand : *operands)
-    if (!add_sstat_jobs(q, operand)) {
-      complain(call, "Invalid job id specified: " + operand);
-      return 1;
-    }
+    if (!add_sstat_jobs(q, operand)) return complain(call, "Invalid job id specified: " + operand);
   if (q.help_format) {
     print_stat_fields();
     return 0;
   }
-  if (q.steps.empty()) {
-    complain(call, "You didn't give me any jobs to stat.");
-    return 1;
-  }
+  if (q.steps.empty()) return complain(call, "You didn't give me any jobs to stat.");
   std::vector<std::string> unknown;
   Layout layout = list_layout(q.fields.empty() ? kStatList : std::string_view(q.fields),
-                              names_of(account_fields()), unknown);
-  if (!unknown.empty()) {
-    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
-    return 1;
-  }
-  TableStyle style;
-  style.header = !q.no_header;
-  if (q.parsable || q.parsable2) {
-    style.delimiter = "|";
-    style.trailing_delimiter = !q.parsable2;
-  } else {
-    style.rule = true;
-    style.cut_mark = '+';
-    layout.after = " ";
-  }
+                              infos(account_fields()), unknown);
+  if (!unknown.empty())
+    return complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
+  const TableStyle style = list_style(q, layout);
   ASSIGN(session, Session::open("sstat"));
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
@@ -132,7 +110,7 @@ Result<int> run_sstat(const Invocation& call) {
     std::size_t shown = 0;
     for (const proto::HistoryRow& job : history->jobs)
       for (const proto::StepRow* one : stat_steps(q, job, step)) {
-        put_row(table, account_fields(), {&job, one, history->now, q.units, cluster});
+        add_row(table, account_fields(), {&job, one, history->now, q.units, cluster});
         ++shown;
       }
     if (shown > 0) continue;
@@ -141,25 +119,19 @@ Result<int> run_sstat(const Invocation& call) {
   return status;
 }
 
-constexpr Example kSstatExamples[] = {
-    {"sstat -j 12.batch -o JobID,MaxRSS,AveCPU", "What the script of job 12 uses so far"}};
-constexpr ExitDoc kSstatExits[] = {{"0", "fine, also when nothing runs"},
-                                   {"1", "no answer, or the command line is wrong"}};
-
 }  // namespace
 
 extern const Command kSstat;
 const Command kSstat{
-    .name = "sstat",
-    .summary = "Show what running steps use",
-    .operands = "[JOB[.STEP]...]",
-    .description =
-        "Slurm's sstat. The figures are those of the steps that run now, as their nodes have "
-        "reported them last.",
-    .options = kSstatOptions,
-    .examples = kSstatExamples,
-    .exits = kSstatExits,
-    .run = run_sstat,
-};
+    {"sstat", "Show what running steps use", "[JOB[.STEP]...]"},
+    {.description =
+         "Slurm's sstat. The figures are those of the steps that run now, as their nodes have "
+         "reported them last.",
+     .options = kSstatOptions,
+     .examples = {{"sstat -j 12.batch -o JobID,MaxRSS,AveCPU",
+                   "What the script of job 12 uses so far"}},
+     .exits = {{"0", "fine, also when nothing runs"},
+               {"1", "no answer, or the command line is wrong"}},
+     .run = run_sstat}};
 
 }  // namespace gantry::cli::slurm

@@ -16,7 +16,7 @@
 
 #include "cli/files.h"
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/gpu_rules.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_setters.h"
 #include "common/text/hostlist.h"
@@ -117,7 +117,7 @@ Result<void> clusters(SlurmRequest& r, std::string_view text) {
   return {};
 }
 Result<void> wckey(SlurmRequest& r, std::string_view text) {
-  if (auto ok = job::check_text(text); !ok) return ok;
+  TRY(job::check_text(text));
   if (text.size() > 256) return wrong("has more than 256 bytes");
   r.spec.wckey = text;
   return {};
@@ -202,9 +202,8 @@ Result<void> qos(SlurmRequest& r, std::string_view text) {
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
   // A job has the size of a plane in a variable of its own.
   const char* plane = text == "plane" ? std::getenv("SLURM_DIST_PLANESIZE") : nullptr;
-  const auto asked =
-      parse_distribution(plane == nullptr ? std::string(text) : fmt::format("plane={}", plane));
-  if (!asked) return tl::unexpected(asked.error());
+  ASSIGN(asked,
+         parse_distribution(plane == nullptr ? std::string(text) : fmt::format("plane={}", plane)));
   r.spec.distribution = *asked;
   return {};
 }
@@ -394,10 +393,9 @@ Result<void> check_sockets(const SlurmRequest& r) {
 
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
   settle_hint(call, r, given);
-  if (auto done = name_hosts(r, given); !done) return done;
-  if (!r.inside)
-    if (auto done = settle_gpus(call, r, given); !done) return done;
-  if (auto done = settle_tasks_per_gpu(r); !done) return done;
+  TRY(name_hosts(r, given));
+  if (!r.inside) TRY(settle_gpus(call, r, given));
+  TRY(settle_tasks_per_gpu(r));
   if (r.spec.begin && r.spec.deadline && *r.spec.deadline < *r.spec.begin)
     return fail(ErrorCode::usage, "Incompatible begin and deadline time specification");
   cut_at_deadline(r);
@@ -424,7 +422,7 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
 }
 
 Result<void> after_finish(SlurmRequest& r) {
-  if (auto done = check_sockets(r); !done) return done;
+  TRY(check_sockets(r));
   JobSpec& spec = r.spec;
   JobShape& shape = spec.shape;
   // As in Slurm the option, which may come from a variable, means nothing for a job without GPUs.

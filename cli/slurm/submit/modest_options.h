@@ -1,6 +1,9 @@
 // Slurm's options that ask for what all nodes have, or that are only shown with the job.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "cli/option.h"
 #include "cli/slurm/submit/job_request.h"
 
@@ -39,5 +42,25 @@ inline constexpr Option kModestOptions[] = {
     takes("threads-per-core", "1", "1, because cores are given whole", call<set::threads_per_core>)
         .from_env("THREADS_PER_CORE"),
 };
+
+// What Slurm's options about GPUs must have in common, and what follows from them: the numbers of
+// nodes, of tasks and of GPUs on each node.
+
+// Call it before finish_request(), for a job that is asked for. The errors are Slurm's sentences.
+// --gpus with --gpus-per-node says how many nodes there are, and --gpus with --gpus-per-task how
+// many tasks. It applies to whole GPUs only.
+Result<void> settle_gpus(const Invocation& call, SlurmRequest& request,
+                         std::span<const Given> given);
+
+// Returns the texts by which listings show the options that ask for GPUs. If an option is given
+// twice, the last one counts; --gres and --gpus-per-node are both shown.
+AskedTres asked_tres(std::span<const Given> given);
+
+// Components of a heterogeneous job: "sbatch A : B", and what B has of A.
+
+// As in Slurm a component has some options of the one before it, unless it has its own: those that
+// say whose job it is, when it may run and for how long, and --mem. What says where it runs and
+// with how much, each component says for itself.
+void inherit_options(const std::vector<Given>& from, std::vector<Given>& to);
 
 }  // namespace gantry::cli::slurm

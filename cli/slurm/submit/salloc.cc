@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/components.h"
 #include "cli/slurm/submit/job_options.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
@@ -30,11 +30,6 @@ Result<void> set_kill_command(SallocRequest& r, std::string_view text) {
   return {};
 }
 
-Result<void> no_bell(SallocRequest& r, std::string_view) {
-  r.bell = false;
-  return {};
-}
-
 constexpr Option kOnlySallocOptions[] = {
     flag("bell", "Ring the terminal's bell when the allocation is there", put<&SallocRequest::bell>)
         .from_env("BELL"),
@@ -44,7 +39,9 @@ constexpr Option kOnlySallocOptions[] = {
              "SIGHUP with a terminal, else SIGTERM)",
              call<set_kill_command>)
         .from_env("KILL_CMD"),
-    flag("no-bell", "No bell when the allocation is there", call<no_bell>).from_env("NO_BELL"),
+    flag("no-bell", "No bell when the allocation is there",
+         does<[](SallocRequest& r) { r.bell = false; }>)
+        .from_env("NO_BELL"),
     flag("no-shell", "Run nothing: the job lives on without us, until its time limit or scancel",
          put<&SallocRequest::no_shell>),
     flag("verbose", 'v', "List the options that are in force; twice: and where each comes from",
@@ -118,19 +115,17 @@ Result<int> run_salloc(const Invocation& call) {
   // As in Slurm only the last component is named after the command.
   std::string& name = requests.back().spec.name;
   if (name.empty() && !command.empty()) name = command[0].substr(command[0].rfind('/') + 1);
-  if (r.no_shell && !command.empty()) {
-    complain(call, "--no-shell runs no command; leave it, or the command");
-    return 1;
-  }
+  if (r.no_shell && !command.empty())
+    return complain(call, "--no-shell runs no command; leave it, or the command");
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const auto refuse = [&](const Error& error) {
     const Words words = words_for(error);
     if (!words.detail.empty()) complain(call, words.detail);
     const bool late = r.most_wait && error.message == "Requested nodes are busy";
-    complain(call, (late ? "Unable to allocate resources: " : "Job submit/allocate failed: ") +
-                       words.text);
-    return 1;
+    return complain(
+        call,
+        (late ? "Unable to allocate resources: " : "Job submit/allocate failed: ") + words.text);
   };
   auto session = Session::open(call.program());
   if (!session) return refuse(session.error());
@@ -154,35 +149,26 @@ Result<int> run_salloc(const Invocation& call) {
   return done;
 }
 
-constexpr Example kSallocExamples[] = {
-    {"salloc -N 2 -n 8 -t 1:00:00", "A shell with two nodes for an hour"},
-    {"salloc -n 4 srun -l hostname", "A command instead of a shell"},
-};
-constexpr ExitDoc kSallocExits[] = {
-    {"N", "the exit code of the command or shell; 128 + the signal that ended it"},
-    {"1", "the allocation was refused, or given up while waiting"},
-    {"255", "the command line or a variable cannot be parsed"},
-};
-
 }  // namespace
 
 extern const Command kSalloc;
 const Command kSalloc{
-    .name = "salloc",
-    .summary = "Get an allocation and run a command or a shell in it",
-    .operands = "[: OPTION...]... [COMMAND [ARGUMENT...]]",
-    .description =
-        "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
-        "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
-        "The nodes are given back when it ends.\n\n"
-        "salloc OPTIONS : OPTIONS asks for a heterogeneous job: components with options of their "
-        "own, which start together on nodes of their own.",
-    .options = kSallocOptions,
-    .examples = kSallocExamples,
-    .exits = kSallocExits,
-    .run = run_salloc,
-    .stop_at_operand = true,
-    .env_prefixes = kSallocPrefixes,
-};
+    {"salloc", "Get an allocation and run a command or a shell in it",
+     "[: OPTION...]... [COMMAND [ARGUMENT...]]"},
+    {.description =
+         "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
+         "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
+         "The nodes are given back when it ends.\n\n"
+         "salloc OPTIONS : OPTIONS asks for a heterogeneous job: components with options of their "
+         "own, which start together on nodes of their own.",
+     .options = kSallocOptions,
+     .examples = {{"salloc -N 2 -n 8 -t 1:00:00", "A shell with two nodes for an hour"},
+                  {"salloc -n 4 srun -l hostname", "A command instead of a shell"}},
+     .exits = {{"N", "the exit code of the command or shell; 128 + the signal that ended it"},
+               {"1", "the allocation was refused, or given up while waiting"},
+               {"255", "the command line or a variable cannot be parsed"}},
+     .run = run_salloc,
+     .stop_at_operand = true,
+     .env_prefixes = kSallocPrefixes}};
 
 }  // namespace gantry::cli::slurm

@@ -8,14 +8,12 @@
 
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/components.h"
 #include "cli/slurm/submit/job_options.h"
+#include "cli/slurm/submit/modest_options.h"
 #include "cli/submit/batch_option_table.h"
 #include "cli/submit/job_request.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
-#include "cli/submit/wait_job.h"
-#include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -266,41 +264,34 @@ Result<int> run_sbatch(const Invocation& call) {
   return wait_for_job(call.program(), std::move(*session), reply->job, true);
 }
 
-constexpr Example kSbatchExamples[] = {
-    {"sbatch train.sh", "Submit a script; its #SBATCH lines are options"},
-    {"sbatch --parsable -a 0-99%8 sweep.sh", "A hundred tasks, eight at a time; prints the id"},
-    {"sbatch -d afterok:120 --wrap='python3 best.py'",
-     "A command that runs when job 120 has ended well"},
-};
-constexpr ExitDoc kSbatchExits[] = {
-    {"0", "the job is submitted (with --wait: it ended with 0)"},
-    {"1", "it was refused, or the controller cannot be reached"},
-    {"255", "the command line, a directive or a variable cannot be parsed"},
-    {"N", "with --wait: the job's exit code"},
-};
-
 }  // namespace
 
 extern const Command kSbatch;
 const Command kSbatch{
-    .name = "sbatch",
-    .summary = "Submit a batch script",
-    .operands = "[: OPTION...]... [SCRIPT [ARGUMENT...]]",
-    .description =
-        "Slurm's sbatch, over gbatch: the same options, texts and exit statuses. Options may stand "
-        "in the script, in lines that begin with #SBATCH, before the first command. The command "
-        "line wins over SBATCH_* variables, and these over the script. Options that Gantry does "
-        "not have are refused by name.\n\n"
-        "A heterogeneous job has several components, which start together on nodes of their own: "
-        "sbatch OPTIONS : OPTIONS SCRIPT, or a line #SBATCH hetjob between the directives of two. "
-        "The first one runs the script. A component has the account, the times, the QOS, --mem and "
-        "the like of the one before it, unless it has its own.",
-    .options = kSbatchOptions,
-    .examples = kSbatchExamples,
-    .exits = kSbatchExits,
-    .run = run_sbatch,
-    .stop_at_operand = true,
-    .env_prefixes = kSbatchPrefixes,
-};
+    {"sbatch", "Submit a batch script", "[: OPTION...]... [SCRIPT [ARGUMENT...]]"},
+    {.description =
+         "Slurm's sbatch, over gbatch: the same options, texts and exit statuses. Options may "
+         "stand "
+         "in the script, in lines that begin with #SBATCH, before the first command. The command "
+         "line wins over SBATCH_* variables, and these over the script. Options that Gantry does "
+         "not have are refused by name.\n\n"
+         "A heterogeneous job has several components, which start together on nodes of their own: "
+         "sbatch OPTIONS : OPTIONS SCRIPT, or a line #SBATCH hetjob between the directives of two. "
+         "The first one runs the script. A component has the account, the times, the QOS, --mem "
+         "and "
+         "the like of the one before it, unless it has its own.",
+     .options = kSbatchOptions,
+     .examples = {{"sbatch train.sh", "Submit a script; its #SBATCH lines are options"},
+                  {"sbatch --parsable -a 0-99%8 sweep.sh",
+                   "A hundred tasks, eight at a time; prints the id"},
+                  {"sbatch -d afterok:120 --wrap='python3 best.py'",
+                   "A command that runs when job 120 has ended well"}},
+     .exits = {{"0", "the job is submitted (with --wait: it ended with 0)"},
+               {"1", "it was refused, or the controller cannot be reached"},
+               {"255", "the command line, a directive or a variable cannot be parsed"},
+               {"N", "with --wait: the job's exit code"}},
+     .run = run_sbatch,
+     .stop_at_operand = true,
+     .env_prefixes = kSbatchPrefixes}};
 
 }  // namespace gantry::cli::slurm
