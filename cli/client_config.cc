@@ -143,7 +143,7 @@ Result<ClientConfig> parse_client_config(std::string_view text, const std::strin
   return config;
 }
 
-// Looking up the name takes a part of a millisecond, so it is done only if a key is needed.
+// Looking up the name takes time, so it is done only if a key is needed.
 std::string key_path(const ClientConfig& config) {
   std::string path = config.key_file;
   if (const std::size_t at = path.find("%u"); at != std::string::npos)

@@ -1,5 +1,5 @@
 // A command as data: everything that --help, the man page, completion and the dispatcher need to
-// know of it. The table of all commands is in commands.cc; the declaration and the code of each
+// know about it. The table of all commands is in commands.cc; the declaration and the code of each
 // command are in its cmd_*.cc.
 #pragma once
 
@@ -45,8 +45,9 @@ struct CommandBody {
   ExitDoc exits[kMostExits] = {};                   // see shown()
   Result<int> (*run)(const Invocation&) = nullptr;  // not set if there are sub-commands
   std::span<const Command* const> sub = {};
-  bool stop_at_operand = false;                         // options end at the first operand
-  std::span<const std::string_view> env_prefixes = {};  // prefixes of variables: SBATCH_, GBATCH_
+  bool stop_at_operand = false;  // options end at the first operand
+  std::span<const std::string_view> env_prefixes =
+      {};  // prefixes of environment variables: SBATCH_, GBATCH_
 };
 
 struct Command : CommandHead, CommandBody {};
@@ -112,7 +113,7 @@ const Command* find_command(std::span<const Command* const> commands, std::strin
 int run_command(const Command& command, const std::string& program, std::vector<std::string> args);
 
 std::string help_text(const Command& command, std::string_view program);
-// `program` is what is typed: "gctl", or "gctl why" for a page of a sub-command alone.
+// `program` is the typed name: "gctl", or "gctl why" for the page of a sub-command alone.
 std::string man_page(const Command& command, std::string_view program);
 std::string completion_script(std::span<const Command* const> commands);
 

@@ -1,5 +1,5 @@
 // The bash completion script. Options come from the tables; names of partitions, nodes and jobs are
-// asked from the cluster when an argument wants one.
+// requested from the cluster when an argument needs one.
 #include <fmt/core.h>
 
 #include "cli/command.h"
@@ -109,7 +109,7 @@ std::string_view operand_kind(const Command& command) {
   return kind_of(text);
 }
 
-// The script completes the words of scontrol by this: the word before says what comes next.
+// The operands of scontrol for completion: which words may follow the previous word.
 constexpr std::string_view kScontrolOperands =
     R"bash(  local verbs="show hold release requeue requeuehold suspend resume update create delete"
   verbs+=" ping wait_job notify top write listpids pidinfo completing reconfigure token"
@@ -128,7 +128,7 @@ constexpr std::string_view kScontrolOperands =
   esac
 )bash";
 
-// Returns the shell code that completes the words behind a sub-command's name. Commands that only
+// Returns the shell code that completes the words after a sub-command's name. Commands that only
 // read complete ended jobs as well.
 std::string operands_of(const Command& command) {
   if (command.name == "scontrol") return std::string(kScontrolOperands);

@@ -37,7 +37,7 @@ Result<std::optional<std::string>> read_small_file(const std::string& path, std:
 
 Result<void> write_file(const std::string& path, std::string_view text, mode_t mode) {
   const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
-  ::unlink(beside.c_str());  // left by a process that died; never a file of somebody else
+  ::unlink(beside.c_str());  // left by a dead process; never another user's file
   const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (fd < 0) return io_error("write", beside, errno);
   bool good = ::fchmod(fd, mode) == 0;

@@ -66,8 +66,8 @@ void add_option(std::string& out, const Command& command, const Option& option) 
   wrap(out, text, kHelpColumn, kHelpColumn);
 }
 
-// A command line of an example. If it is too long it goes on below, as a shell reads it: behind a
-// backslash, and not within quotes.
+// The command line of an example. If it is too long it continues on the next line after a
+// backslash, never within quotes.
 void add_command(std::string& out, std::string_view command) {
   constexpr std::size_t kIndent = 6;
   std::size_t at = 2;

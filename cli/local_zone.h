@@ -1,11 +1,11 @@
-// The local time of whoever runs a command.
+// The local time of the user of a command.
 #pragma once
 
 #include <string>
 
 namespace gantry::cli {
 
-// Its rule for TimeZone: of the variable TZ, else of this machine; "UTC0" if there is none.
+// The text for TimeZone: from the variable TZ, else from this machine; "UTC0" if there is none.
 std::string local_zone_rule();
 
 }  // namespace gantry::cli

@@ -56,7 +56,7 @@ class Parser {
     const Option* option = *found;
     if (!option->refused.empty()) {
       give(*option, {});
-      return {};  // the rest does not matter: this option ends the command
+      return {};  // the rest is ignored, because this option ends the command
     }
     if (equals != std::string_view::npos) {
       if (option->arg == Arg::none)

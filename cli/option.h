@@ -52,8 +52,8 @@ struct Option {
   }
 };
 
-// Rows of tables of options: an option without an argument, one that takes an argument, one that
-// may take an argument (--key=v), and one of Slurm's that is refused for a reason.
+// Rows of tables of options: an option without an argument, one with an argument, one with an
+// optional argument (--key=v), and a Slurm option that is refused with a reason.
 constexpr Option flag(std::string_view name, char letter, std::string_view help, Setter set) {
   return {.name = name, .letter = letter, .help = help, .set = set};
 }
@@ -152,7 +152,7 @@ consteval auto target_of(Where where) {
     return of.path;          \
   }
 
-// Target is a template parameter, and not only deduced inside, to keep apart the functions of two
+// Target is a template parameter, and not only deduced inside, to distinguish the functions of two
 // commands that each have a struct of the same name in an unnamed namespace: with a member pointer
 // alone, g++ 12 makes one symbol of both.
 template <auto Where>

@@ -10,11 +10,11 @@
 
 namespace gantry::cli {
 
-// How a request is asked whose reply comes in pages:
+// How pages of a reply are requested and joined:
 //   first(request)               makes the request ask for the first page
 //   add(whole, page, request)    joins a page to `whole`, and makes the request ask for the next;
 //                                returns false if that was the last page, or if the controller
-//                                does not know pages
+//                                does not support pages
 //   finish(whole)                gives `whole` the order and form of a reply without pages
 template <class Request>
 struct Pages {

@@ -17,7 +17,7 @@
 namespace gantry::cli {
 namespace {
 
-// Bytes of requests that wait for the first receive().
+// Bytes of requests that may wait for the first receive().
 constexpr std::size_t kMostQueued = 64 << 10;
 
 }  // namespace
@@ -40,7 +40,7 @@ bool Patience::pause() {
   next_ = std::min(microseconds(next_.us * 2), seconds(4));
   const timespec time{static_cast<time_t>(length.us / 1'000'000),
                       static_cast<long>(length.us % 1'000'000) * 1'000};
-  // tidy-allow(sleep): the controller sends no event when it has room again
+  // tidy-allow(sleep): the controller sends no event when it can accept requests again
   ::nanosleep(&time, nullptr);
   return true;
 }
@@ -83,7 +83,7 @@ Result<Session> Session::open_encrypted(std::string_view program, const ClientCo
   auto link = net::Client::start(options);
   if (!link) return unreachable(config, link.error());
   Session session(config, std::move(*link), program);
-  // The credential is made while the controller works on its side of the handshake.
+  // The credential is made while the controller does its part of the handshake.
   const auto& started = std::get<net::Client>(session.link_);
   proto::Authenticate authenticate;
   auto bytes = session.credential(authenticate.method, started.session_key());
@@ -116,9 +116,8 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
   return credential;
 }
 
-// Hello and the credential are queued, so that they leave in one packet with the first request.
-// The introduction and the credential are sent together with the first request, and the command
-// does not wait for replies to them: if one is refused, the answer to the request says so.
+// Hello and the credential are sent in one packet with the first request, and the command does not
+// wait for replies to them: if one is refused, so is the request.
 void Session::introduce(const proto::Authenticate& authenticate) {
   auto& client = std::get<net::Client>(link_);
   const auto queue = [&]<class T>(const T& message) {
@@ -144,7 +143,7 @@ Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
   } else {
     sent = std::get<net::JobSocketClient>(link_).send(header, body, kCallTimeout);
   }
-  // Whoever waits for the answer sees what it says, or that there is none.
+  // The caller that waits for this answer gets it, or learns that there is none.
   if (socket_) note_sent(type, request, body);
   if (!sent && !socket_) return tl::unexpected(sent.error());
   return request;
@@ -228,11 +227,11 @@ Result<void> ask(std::string_view program, std::uint16_t type, const Bytes& body
   }
 }
 
-// How each reply is read: decoded, made printable, and joined from its pages. It is made here once
-// for all replies, and not in every command.
+// How each reply is read: decoded, made printable, and joined from its pages. Compiled only here,
+// not in every command.
 namespace {
 
-// True for replies whose texts are data or are signed, and are not shown to people.
+// True for replies whose texts are data or signed, and are not shown to people.
 template <class Reply>
 constexpr bool kIsData =
     std::is_same_v<Reply, proto::LogChunk> || std::is_same_v<Reply, proto::StepGranted> ||

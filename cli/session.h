@@ -2,9 +2,9 @@
 //
 // Inside a job the connection uses the job's own socket, and the job's node vouches for the user.
 // On a login node it uses the socket of the node's daemon (session_socket.cc), where the kernel
-// says who the user is. Everywhere else, and where that socket is not there or refuses, it uses
-// CURVE: Hello and the credential travel in one packet with the first request, so a command costs
-// the handshake and one round trip. Replies come in any order; each is matched to its request.
+// tells who the user is. Everywhere else, and if that socket is missing or refuses, it uses CURVE:
+// Hello and the credential are sent in one packet with the first request, so a command takes the
+// handshake and one round trip. Replies come in any order; each is matched to its request.
 #pragma once
 
 #include <fmt/core.h>
@@ -43,10 +43,10 @@ class Patience {
   Duration next_;
 };
 
-// Replaces unprintable characters in all texts of a reply, but not in data and in what is signed.
-// The texts come from other users, and old ones may have been accepted under weaker rules; whatever
-// the command does with them, neither a terminal nor a reader of JSON gets characters that are not
-// printable. Made for every reply in session_replies.cc.
+// Replaces unprintable characters in all texts of a reply, except in data and signed contents. The
+// texts come from other users, and old ones may have been accepted under weaker rules; so neither a
+// terminal nor a reader of JSON gets characters that are not printable. Made for every reply in
+// session_replies.cc.
 template <class Reply>
 void make_printable(Reply& reply);
 
@@ -55,7 +55,7 @@ using ReadReply = Result<void> (*)(const Bytes& body, void* reply);
 template <class Reply>
 Result<void> read_reply(const Bytes& body, void* reply);
 
-// A request waits for one reply: its number, how to read it, and where to put it.
+// A request that waits for its reply: its number, how to read the reply, and where to put it.
 struct Awaited {
   std::uint16_t type;
   ReadReply read;
@@ -74,8 +74,8 @@ class Session {
   static Result<Session> open(std::string_view program);
   static Result<Session> open(std::string_view program, const ClientConfig& config);
 
-  // Queues a request. It is sent at the next receive() at the latest, together with what else is
-  // queued.
+  // Queues a request. It is sent at the next receive() at the latest, together with other queued
+  // ones.
   template <class Request>
   Result<std::uint64_t> send(const Request& request) {
     return send_raw(static_cast<std::uint16_t>(proto::number_of<Request>), codec::encode(request));
@@ -91,7 +91,7 @@ class Session {
     return reply;
   }
 
-  // Sends a request and reads the reply to it into where `awaited` says.
+  // Sends a request and reads the reply to it into the place named by `awaited`.
   enum class Retry : std::uint8_t { never, patiently };
   Result<void> exchange(std::uint16_t type, const Bytes& body, const Awaited& awaited,
                         Duration timeout, Retry retry);
@@ -102,7 +102,8 @@ class Session {
   Result<Reply> call_once(const Request& request, Duration timeout = kCallTimeout) {
     return call<Reply>(request, timeout, Retry::never);
   }
-  // Like call_once(), but asks again while the controller answers that it has too many requests.
+  // Like call_once(), but repeats the request while the controller answers that it has too many
+  // requests.
   template <class Reply, class Request>
   Result<Reply> call(const Request& request, Duration timeout = kCallTimeout) {
     return call<Reply>(request, timeout, Retry::patiently);
@@ -149,19 +150,19 @@ class Session {
   Result<net::StreamMessage> receive_message(Duration timeout);
   Result<void> receive_one(Duration timeout);
 
-  // session_socket.cc: the socket of a login node's daemon, and the way around it
+  // session_socket.cc: the socket of a login node's daemon, and the fallback to CURVE
   struct Sent {
     std::uint16_t type = 0;
     std::uint64_t request = 0;
     Bytes body;
   };
-  // This is known of the other end as long as the socket may turn out to be of no use.
+  // State of the other end, kept as long as the socket may turn out to be unusable.
   struct OverSocket {
     Instant opened{};
-    bool lives = false;         // has said something
-    bool heard = false;         // has answered a request: the controller takes our word
+    bool lives = false;  // it has sent something
+    bool heard = false;  // it has answered a request, so the controller accepts the node's word
     std::size_t waiting = 0;    // requests without an answer
-    std::vector<Sent> unheard;  // requests that were sent before it was heard
+    std::vector<Sent> unheard;  // requests that were sent before that
   };
   static std::optional<Session> open_socket(std::string_view program, const ClientConfig& config);
   [[nodiscard]] bool needs_encryption(std::uint16_t type) const;
@@ -179,14 +180,14 @@ class Session {
   std::map<std::uint64_t, Frame> arrived_;  // replies that no caller has asked for yet
 };
 
-// Microseconds since 1970 by this machine's clock. It is used for credentials and for what a person
-// means by "now". The cluster's time comes in replies instead.
+// Microseconds since 1970 by this machine's clock. It is used for credentials and for a user's
+// "now". The cluster's time comes in replies.
 Instant system_now();
 
 // The controller's error as an error of this process.
 Error to_error(const proto::ErrorReply& reply);
 
-// Opens a session and asks one request. Opens another one while the controller says too_many.
+// Opens a session and sends one request. Opens another one while the controller answers too_many.
 Result<void> ask(std::string_view program, std::uint16_t type, const Bytes& body,
                  const Awaited& awaited);
 

@@ -1,10 +1,10 @@
-// A session over the socket of a login node's daemon, and the way around it.
+// A session over the socket of a login node's daemon, with CURVE as the fallback.
 //
-// The socket is used if the daemon behind it runs as root, or as the user to whom client.conf
-// belongs. If it is not there, refuses, or says nothing, the session goes on over CURVE with what
-// was asked. A request is asked there again only if the daemon has refused it, if it has not said
-// anything at all for a while (then it drops the request of a client that has gone), or if asking
-// twice does no harm.
+// The socket is used if its daemon runs as root, or as the owner of client.conf. If the socket is
+// missing, refuses, or stays silent, the session continues over CURVE with its open requests. A
+// request is sent there again only if the daemon has refused it, if the daemon has sent nothing at
+// all for a while (then it drops requests of clients that are gone), or if sending it twice does no
+// harm.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace gantry::cli {
 namespace {
 
-// A daemon that lives says so after half a second at the latest (noded/net/user_socket.cc).
+// A daemon that is alive sends something after at most half a second (noded/net/user_socket.cc).
 constexpr Duration kSilence = seconds(3);
-// As many numbers as Hello and Authenticate have, so that requests keep theirs on the way around.
+// As many numbers as Hello and Authenticate need, so that requests keep theirs after the fallback.
 constexpr std::uint64_t kIntroduction = 2;
 
 constexpr auto kError = static_cast<std::uint16_t>(proto::MessageType::ErrorReply);
@@ -31,7 +31,7 @@ bool is_trusted(const net::JobSocketClient& link, const ClientConfig& config) {
   return ::stat(config.path.c_str(), &file) == 0 && Uid{file.st_uid} == *listener;
 }
 
-// Reads, and what the controller recognises when it comes again, or what is then done already.
+// Requests that may be sent twice: reads, and those that the controller recognises as repeated.
 bool may_be_repeated(std::uint16_t type) {
   const auto row = proto::find_message(type);
   return row &&
@@ -46,7 +46,7 @@ std::optional<Error> error_in(const net::StreamMessage& message) {
   return error ? to_error(*error) : error.error();
 }
 
-// Refusals of the socket, or of the controller for what comes over it, and not of the request.
+// Errors that concern the socket or the login node, not the request.
 bool is_of_the_way(ErrorCode code) {
   return code == ErrorCode::unauthenticated || code == ErrorCode::unavailable ||
          code == ErrorCode::version_mismatch || code == ErrorCode::unsupported;
@@ -68,7 +68,8 @@ std::optional<Session> Session::open_socket(std::string_view program, const Clie
   return session;
 }
 
-// Requests that need more than a login node's word go over CURVE, unless answers are still to come.
+// Requests that need more proof than a login node's word are sent over CURVE, unless answers are
+// still to come.
 bool Session::needs_encryption(std::uint16_t type) const {
   if (!socket_ || socket_->waiting > 0) return false;
   const auto row = proto::find_message(type);
@@ -81,7 +82,7 @@ void Session::note_sent(std::uint16_t type, std::uint64_t request, const Bytes& 
   if (!socket_->heard) socket_->unheard.push_back({type, request, body});
 }
 
-// Goes on over CURVE, and asks there what has no answer.
+// Continues over CURVE, and sends the requests without an answer there again.
 Result<void> Session::go_around() {
   ASSIGN(other, open_encrypted(program_, config_));
   link_ = std::move(other->link_);
@@ -93,7 +94,7 @@ Result<void> Session::go_around() {
   return {};
 }
 
-// The next message; over CURVE if the socket turns out to be of no use.
+// The next message; over CURVE if the socket turns out to be unusable.
 Result<net::StreamMessage> Session::receive_over_socket(Duration timeout) {
   auto& link = std::get<net::JobSocketClient>(link_);
   OverSocket& s = *socket_;

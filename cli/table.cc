@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kBatchRows = 4096;
 constexpr std::size_t kLeastColumn = 6;  // characters that a column keeps in a narrow terminal
-constexpr std::size_t kLastColumn = 24;  // and the last one, if it has as many
-constexpr std::size_t kLastHeader = 12;  // and its header
+constexpr std::size_t kLastColumn = 24;  // and the last column, if it has that many
+constexpr std::size_t kLastHeader = 12;  // and the last column's header
 
 bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
@@ -137,10 +137,9 @@ bool TableWriter::has_words(std::size_t cell) const {
   return false;
 }
 
-// First what is only blank gives way: in the gaps, and in columns that are wider than their values.
-// Then the widest columns of words do, one character after the other, down to their headers.
-// Numbers and ids are never cut. What is left of the line is the last column's, which needs some
-// room too.
+// First, blank space shrinks: gaps, and columns that are wider than their values. Then the widest
+// columns of words shrink, one character at a time, down to their headers. Numbers and ids are
+// never cut. The last column gets the rest of the line, which must have a minimum.
 void TableWriter::fit_widths() {
   if (layout_.cells.empty()) return;
   const std::size_t last = layout_.cells.size() - 1;
@@ -178,7 +177,7 @@ void TableWriter::fit_widths() {
     widest->cut = true;
     style_.cut_mark = '+';
   }
-  // The values of the last column go on below; its header is cut instead.
+  // The last column's values continue in further lines; its header is cut instead.
   Cell& cell = layout_.cells[last];
   const std::size_t begin = total - rest;
   if (begin < style_.columns) cell.header = first_characters(cell.header, style_.columns - begin);
@@ -217,8 +216,8 @@ void TableWriter::write_row(std::span<const std::size_t> ends, std::size_t begin
   line_ += '\n';
 }
 
-// The last cell of a line in a terminal: what does not fit goes on below, broken at blanks and
-// commas.
+// The last cell of a line in a terminal: what does not fit continues in the next lines, broken at
+// blanks and commas.
 void TableWriter::put_last(const Cell& cell, std::string_view text, Colour colour) {
   line_ += cell.before;
   const std::size_t begin = line_.find_last_of('\n') + 1;  // npos + 1 is the first line's

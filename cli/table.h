@@ -2,8 +2,8 @@
 // table, -o/--format, the --help of the fields and the headers are made from that list.
 //
 // In a terminal a default table is as wide as the window at the most: its widest columns are cut
-// (the last character is '+' then), and the last column goes on in further lines. Into a file or a
-// pipe nothing is cut.
+// (the last character is '+' then), and the last column continues in further lines. Into a file or
+// a pipe nothing is cut.
 //
 // Cells contain texts of users (job names, comments). Characters that are not printable
 // (common/text/printable.h) are shown as '?', so that no job name can move the cursor. Widths count
@@ -90,7 +90,8 @@ struct TableStyle {
       {};  // not empty: values are not padded, and this text separates them (-P, -p)
   bool trailing_delimiter = false;
   bool colour = false;
-  std::size_t columns = 0;  // of the terminal, for a table that grows; 0: as wide as its values
+  std::size_t columns =
+      0;  // width of the terminal, for a table with growing columns; 0: as wide as its values
 };
 
 // Collects lines and writes them in batches. The first batch decides the widths of cells that grow.
@@ -114,8 +115,8 @@ class TableWriter {
   void write_row(std::span<const std::size_t> ends, std::size_t begin, Colour colour);
   void put_cell(const Cell& cell, std::string_view text, bool last, Colour colour);
   void grow_widths();
-  void fit_widths();                                     // to the terminal
-  [[nodiscard]] bool has_words(std::size_t cell) const;  // and not only numbers, as yet
+  void fit_widths();                                     // shrinks the widths to the terminal
+  [[nodiscard]] bool has_words(std::size_t cell) const;  // so far not only numbers
   void put_last(const Cell& cell, std::string_view text, Colour colour);
 
   Layout layout_;
@@ -175,7 +176,7 @@ Result<Layout> parse_format(std::string_view format, std::span<const ColumnInfo>
                             bool grows = false);
 
 // Parses sacct's -o list, in any case: "JobID,State%20,NodeList%-30". A field without a width gets
-// its usual one.
+// its default one.
 Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnInfo> columns);
 
 // Slurm's record layout: "JobId=12 JobName=x". Further lines of a record are indented by three, and

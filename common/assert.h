@@ -1,5 +1,5 @@
-// Assertions, which are on in every build. A failed assertion is a bug of ours; whatever the world
-// outside does wrong is an Error instead. A failed assertion prints the expression, the place and
+// Assertions, which are on in every build. A failed assertion is a bug in Gantry; anything wrong in
+// the world outside is an Error instead. A failed assertion prints the expression, the place and
 // the message to stderr and aborts.
 #pragma once
 

@@ -17,9 +17,9 @@
 // kLeftOutUnset = true`, JSON leaves it out instead. This is for members that only the two ends of
 // the wire need, for example the end of a page.
 //
-// A struct whose older releases said the same in another form has `void from_older_form()`: whoever
-// decodes the struct calls it once, behind the last field. It turns what only an older writer fills
-// into the fields of today. It cannot fail: what it does not understand it leaves where it is.
+// A struct that had another form in older releases has `void from_older_form()`, which the decoder
+// calls once, after the last field. It converts members that only an older writer sets into the
+// present fields. It cannot fail: what it does not understand stays unchanged.
 //
 // An enum that is sent or stored has a table of names, enum_names(E), which is found by ADL:
 //   enum class Hold : std::uint8_t { none = 0, user = 1 };

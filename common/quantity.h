@@ -6,7 +6,7 @@
 // - Quantities of one unit can be added, subtracted and compared. Nothing else compiles: no sum of
 //   cores and thousandths of cores, no product of thousandths and 1,000, no assignment of a plain
 //   number (tests/unit/test_quantity.cc).
-// - A quantity is multiplied only by Times: by how many nodes, tasks or slices there are.
+// - A quantity is multiplied only by Times: a number of nodes, tasks or slices.
 // - Only named functions convert from one scale to another: thousandths_of(Gpus{2}).
 // - A wider representation accepts a narrower one without a cast; narrow<>() asserts that the value
 //   fits. A representation of less than 32 bits is for storing; sums are made in a wider one.
@@ -111,12 +111,11 @@ constexpr GpuThousandths thousandths_of(Gpus gpus) {
 inline constexpr GpuThousandths kOneGpu{1000};
 
 using ComputeSlices = Quantity<struct ComputeSliceUnit>;
-using SliceThousandths = Quantity<struct SliceThousandthUnit>;  // of compute slices
+using SliceThousandths = Quantity<struct SliceThousandthUnit>;  // thousandths of compute slices
 constexpr SliceThousandths thousandths_of(ComputeSlices slices) {
   return SliceThousandths{slices.value() * 1000};
 }
-// The least part of a GPU that compute slices can count for: a slice can be as little as one of
-// eight.
+// The smallest part of a GPU for which compute slices can count: a slice is at least one of eight.
 constexpr GpuThousandths least_weight(SliceThousandths slices) {
   return GpuThousandths{slices.value() / 8};
 }
@@ -132,11 +131,11 @@ constexpr GpuThousandths thousandths_of_gpu(DevicePart part) {
 constexpr DevicePart part_of_gpu(GpuThousandths amount) {
   return DevicePart{amount.value()};
 }
-// What a part of a device counts for, if the whole device counts for `device`; rounded down.
+// The weight of a part of a device, if the whole device has the weight `device`; rounded down.
 constexpr GpuThousandths part_of(GpuThousandths device, DevicePart part) {
   return GpuThousandths{device.value() * part.value() / kWholeDevice.value()};
 }
-// The compute slices in a part of so many slices: `slices` x `part`.
+// The compute slices in a part of this many slices: `slices` x `part`.
 constexpr SliceThousandths part_of(ComputeSlices slices, DevicePart part) {
   return SliceThousandths{slices.value() * part.value()};
 }

@@ -1,5 +1,5 @@
-// Result<T>: a value, or one Error that says in a sentence what is wrong, where, and what is
-// allowed. Exceptions of libraries are caught in the wrapper that includes the library.
+// Result<T>: a value, or one Error: a sentence about what is wrong, where, and what is allowed.
+// Exceptions of libraries are caught in the wrapper that includes the library.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error{code, std::move(message)});
 }
 
-// TRY(call): returns the error of `call`, a Result<T> whose value nobody needs, from the function
-// around it, which returns a Result as well.
+// TRY(call): if `call`, a Result<T> whose value is not needed, is an error, returns it from the
+// surrounding function, which must return a Result as well.
 #define TRY(...)                                                           \
   do {                                                                     \
     if (auto&& tried = (__VA_ARGS__); !tried)                              \
       return tl::unexpected(std::forward<decltype(tried)>(tried).error()); \
   } while (false)
 
-// ASSIGN(name, call): declares `name` as the Result of `call`, and returns its error, if it has
-// one, from the function around it. Behind this line *name is the value.
+// ASSIGN(name, call): declares `name` as the Result of `call`; if it is an error, returns it from
+// the surrounding function. After this line *name is the value.
 #define ASSIGN(name, ...)    \
   auto name = (__VA_ARGS__); \
   if (!name) return tl::unexpected(std::move(name).error())

@@ -57,21 +57,21 @@ struct PartitionConfig {
   std::uint32_t min_nodes = 1;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes; unset = equal part of the node
   bool allow_host_network = false;
-  bool host_network_by_default = false;  // for jobs that do not say whether they want it
+  bool host_network_by_default = false;  // default for jobs that do not choose
   bool exclusive_nodes = false;          // every job gets whole nodes
   bool admins_only = false;              // administrators alone submit to it
   bool reservation_only = false;         // every job has to name a reservation
   std::string qos;                       // a priority class whose limits its jobs keep; "" = none
-  std::string billing_weights;  // what its jobs are counted in units of billing; "" = cores
-  // These lists say who may use the partition; an empty list sets no condition. For accounts, and
-  // for qos, at most one of the two lists may be set.
+  std::string billing_weights;           // weights of billing units; "" = cores
+  // These lists decide who may use the partition; an empty list sets no condition. For accounts,
+  // and for qos, at most one of the two lists may be set.
   std::vector<std::string> allow_accounts, deny_accounts;  // tenants and projects
-  std::vector<std::string> allow_groups;                   // of the operating system
+  std::vector<std::string> allow_groups;                   // groups of the operating system
   std::vector<std::string> allow_qos, deny_qos;            // priority classes
 };
 
 enum class LostNodePolicy : std::uint8_t { wait, fence };
-// What becomes of a job about which policy_hook has said nothing.
+// What happens to a job if policy_hook gives no answer.
 enum class HookFailure : std::uint8_t { refuse, accept };
 
 // How packets of jobs' networks go from node to node: noded/network/nodes_link.h.
@@ -87,10 +87,10 @@ struct ControllerConfig {
   bool allow_munge = true;
   bool job_networks = true;  // see options.cc
   NodeTransport job_network_transport = NodeTransport::vxlan;
-  // Where addresses of jobs are taken from: 48 bits of IPv6, and 10 bits of IPv4.
+  // Ranges for addresses of jobs: a prefix of 48 bits for IPv6, and of 10 bits for IPv4.
   std::string job_network_prefix = "fd67:616e:7472::/48";
   std::string job_network_block = "100.64.0.0/10";
-  std::vector<std::string> login_nodes;  // nodes whose daemon says who a user is; see options.cc
+  std::vector<std::string> login_nodes;  // nodes trusted to tell who a user is; see options.cc
   Duration heartbeat = seconds(5);       // time between two reports of a node
   Duration node_timeout = seconds(30);   // silence after which a node is lost
   LostNodePolicy lost_node_policy = LostNodePolicy::wait;
@@ -98,7 +98,7 @@ struct ControllerConfig {
   Duration kill_wait = seconds(30);      // time from SIGTERM to SIGKILL
   Duration min_job_age = seconds(300);   // time for which ended jobs stay in the queue listing
   Duration start_timeout = seconds(60);  // a node that does not confirm a start is drained
-  std::uint32_t max_requeues = 16;       // after so many requeues the job is held
+  std::uint32_t max_requeues = 16;       // after this many requeues the job is held
   std::uint32_t max_jobs = 2'000'000;    // queued and active, an array counts as one
   // Limits for one user who is no operator:
   std::uint32_t max_user_jobs = 1'000'000;  // queued and active, array tasks one by one
@@ -116,7 +116,7 @@ struct ControllerConfig {
   Duration balance{};                       // see options.cc
   Duration oldest_first_after = hours(72);  // see options.cc
   Duration keep_apart = hours(24);          // see options.cc
-  Duration fair_share_half_life = hours(7 * 24);  // of past usage in the fair share
+  Duration fair_share_half_life = hours(7 * 24);  // half-life of usage in the fair share
   // Weights of the multifactor priority, as Slurm has it; if all are 0, it is off.
   std::uint32_t priority_weight_age = 0;
   std::uint32_t priority_weight_fairshare = 0;
@@ -126,25 +126,26 @@ struct ControllerConfig {
   Duration priority_max_age = hours(7 * 24);  // after this time the age counts in full
   // Time between two computations of the priority of waiting jobs.
   Duration priority_period = minutes(5);
-  std::string metrics_host = "127.0.0.1";                     // HTTP: /metrics and /usage
-  std::uint16_t metrics_port = 0;                             // 0 = none
-  std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
-  Duration max_token_lifetime = hours(30 * 24);               // for scontrol token
-  std::uint32_t max_user_connections = 1'024;                 // of one user at a time; 0 = no limit
-  std::uint32_t max_user_requests = 1'000;  // of one user per second; 0 = no limit
-  bool user_triggers = false;               // programs of strigger run on the controller's machine
-  std::string mail_program;                 // sendmail, for --mail-type; "" = no mail is sent
-  std::string usage_events;                 // file that usage is appended to; "" = none
-  std::vector<std::string> gates;           // login names of gates, beside operators
-  std::uint32_t service_port = 20'000;      // the first port of nodes for replicas of services
-  std::string usage_webhook;  // http://HOST:PORT/PATH that usage is sent to; "" = none
-  std::string policy_hook;    // program that is asked about each submit; "" = none is
+  std::string metrics_host = "127.0.0.1";  // HTTP: /metrics and /usage
+  std::uint16_t metrics_port = 0;          // 0 = none
+  std::string metrics_tokens =
+      "/etc/gantry/metrics.tokens";              // tokens of those who may read metrics; mode 0600
+  Duration max_token_lifetime = hours(30 * 24);  // for scontrol token
+  std::uint32_t max_user_connections = 1'024;    // connections of one user at a time; 0 = no limit
+  std::uint32_t max_user_requests = 1'000;       // requests of one user per second; 0 = no limit
+  bool user_triggers = false;           // programs of strigger run on the controller's machine
+  std::string mail_program;             // sendmail, for --mail-type; "" = no mail is sent
+  std::string usage_events;             // file that usage is appended to; "" = none
+  std::vector<std::string> gates;       // login names of gates, beside operators
+  std::uint32_t service_port = 20'000;  // the first port of nodes for replicas of services
+  std::string usage_webhook;            // http://HOST:PORT/PATH that usage is sent to; "" = none
+  std::string policy_hook;              // program that decides about each submit; "" = none
   Duration policy_hook_timeout = seconds(5);
   HookFailure policy_hook_failure = HookFailure::refuse;
   std::vector<std::string> metrics_labels;  // keys of labels by which jobs are counted
-  std::vector<std::string> report_labels;   // keys of labels that are kept apart in the ledger
+  std::vector<std::string> report_labels;   // keys of labels with separate sums in the ledger
   std::string identity_issuer;  // https://HOST[/PATH]: who signs tokens; "" = none are made
-  Duration identity_lifetime = hours(1);        // of a token
+  Duration identity_lifetime = hours(1);        // lifetime of a token
   Duration identity_key_time = hours(30 * 24);  // for which one key signs tokens
   // Tokens of another issuer that are credentials of people (OpenID Connect); "" = none are.
   std::string oidc_issuer;
@@ -164,9 +165,9 @@ struct NodedConfig {
   std::vector<std::string> runtimes{"crun", "runc"};
   std::string gvisor = "runsc";          // runtime of the sandbox gvisor; "none" = there is none
   std::string vm_runtime;                // OCI runtime that starts virtual machines; "" = none
-  std::vector<std::string> image_check;  // program and arguments; none = nobody looks at images
+  std::vector<std::string> image_check;  // command that checks images; empty = no check
   std::string cgroup_root = "gantry";    // below the cgroup mount, or below the daemon's own cgroup
-  std::vector<std::string> image_dirs;   // local images lie below them; empty = anywhere
+  std::vector<std::string> image_dirs;   // local images must be below these; empty = anywhere
   std::string image_cache_dir = "/var/lib/gantry/images";
   std::int64_t image_cache_size = std::int64_t{100} << 30;  // bytes of all unpacked images
   std::int64_t image_size = std::int64_t{50} << 30;         // bytes of one image
@@ -184,14 +185,15 @@ struct NodedConfig {
   // HTTP: /metrics of the node and its jobs; port 0 = none.
   std::string metrics_host = "127.0.0.1";
   std::uint16_t metrics_port = 0;
-  std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
-  std::string prolog;  // run as root before and after each job; "" = none
+  std::string metrics_tokens =
+      "/etc/gantry/metrics.tokens";  // tokens of those who may read metrics; mode 0600
+  std::string prolog;                // run as root before and after each job; "" = none
   std::string epilog;
   bool allow_root_jobs = false;
   std::int64_t tmp_bytes = 0;  // size of a job's private /tmp; 0 = half its memory
   std::uint32_t pids_max = 4096;
   std::string gpu_library = "libnvidia-ml.so.1";  // NVML; "none" = do not look for GPUs
-  std::string gpu_root = "/";                     // where the driver's dev, proc and sys are
+  std::string gpu_root = "/";                     // prefix of the driver's dev, proc and sys
   std::string gres_command;  // command that lists the node's other resources; "" = none
   std::string mps_control = "nvidia-cuda-mps-control";  // by name on PATH, or a path
   Duration gpu_sample = seconds(5);  // time between two samples of what jobs do on their GPUs
@@ -200,7 +202,7 @@ struct NodedConfig {
   std::string cuda_library = "libcuda.so.1";
   std::string gpu_probe;  // program that checks GPUs before and after each job; "" = none
   std::vector<std::string> cdi_dirs{"/etc/cdi", "/var/run/cdi"};  // later ones have precedence
-  // These are for noded/neighbours: who takes what from whom on the node. Thresholds are percent.
+  // For noded/neighbours: which jobs slow down others on the node. Thresholds are percent.
   bool neighbours = true, neighbour_throttle = true;
   Duration neighbour_sample = seconds(3), neighbour_hold = seconds(60);
   std::uint32_t neighbour_cpu = 20, neighbour_memory = 10, neighbour_disk = 80,

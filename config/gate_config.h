@@ -1,4 +1,4 @@
-// The section `gate` of gantry.yaml: the gates, through which clients reach services.
+// The section `gate` of gantry.yaml: gantry-gate, through which clients reach services.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct GateConfig {
   std::string address;  // how people name it: "https://services.example"; "" = the first of listen
   std::string state_dir = "/var/lib/gantry/gate";
   std::string haproxy = "/usr/sbin/haproxy";
-  std::string user = "haproxy";   // that HAProxy becomes if the gate is root; "" = it stays root
-  Duration stop_time = hours(1);  // what requests have to be answered when the gate ends
+  std::string user = "haproxy";   // user as which HAProxy runs if the gate is root; "" = root
+  Duration stop_time = hours(1);  // time for open requests when the gate ends
   std::uint32_t threads = 1;
   std::uint32_t connections = 10'000;
 };

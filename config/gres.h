@@ -14,7 +14,7 @@ namespace gantry {
 struct DeclaredGres {
   std::string name;
   std::uint32_t count = 0;  // 1..kMostGresCount
-  // One for each, in /dev; none: they are only counted, or are discovered.
+  // One for each resource, in /dev; empty: they are only counted, or are discovered.
   std::vector<std::string> files;
 };
 

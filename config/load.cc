@@ -273,7 +273,7 @@ class Loader {
     return {};
   }
 
-  // Those who check tokens compare the issuer letter by letter, and add a path to it.
+  // Verifiers of tokens compare the issuer exactly, and add a path to it.
   Result<void> check_issuer(const ControllerConfig& c) const {
     const std::string& issuer = c.identity_issuer;
     if (issuer.empty()) return {};
@@ -289,7 +289,7 @@ class Loader {
     return {};
   }
 
-  // What noded/network/address.h makes addresses from.
+  // The ranges from which noded/network/address.h makes addresses.
   Result<void> check_job_blocks(const ControllerConfig& c) const {
     const auto part = [](const std::string& text, std::string_view bits, int family, void* out) {
       const auto slash = text.find('/');

@@ -1,4 +1,4 @@
-// Converts the values of options from text to members and back. An error says in one sentence what
+// Converts the values of options from text to members and back. An error is one sentence about what
 // is wrong with the text and what is allowed; load.cc puts the place before it.
 #include <fmt/core.h>
 

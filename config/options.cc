@@ -294,7 +294,8 @@ std::vector<Option> options_of(PartitionConfig& c) {
        "Tenants, projects of one tenant (TENANT/PROJECT) and names of projects (-A) whose jobs may "
        "use it; a tenant stands for all its projects. Left out = all."},
       {"deny_accounts", &c.deny_accounts, form(Form::account),
-       "The same, of jobs that may not; not beside allow_accounts. A tenant's admin can make other "
+       "Like allow_accounts, for jobs that may not use it; not together with allow_accounts. A "
+       "tenant's admin can make other "
        "projects: name the tenant to keep all its jobs out."},
       {"allow_groups", &c.allow_groups, kByType,
        "Groups of the operating system whose members may use it, besides administrators. Left out "
@@ -302,7 +303,7 @@ std::vector<Option> options_of(PartitionConfig& c) {
       {"allow_qos", &c.allow_qos, form(Form::word),
        "Priority classes that jobs in it may have. Left out = all."},
       {"deny_qos", &c.deny_qos, form(Form::word),
-       "Priority classes that jobs in it may not have; not beside allow_qos."},
+       "Priority classes that jobs in it may not have; not together with allow_qos."},
   };
 }
 

@@ -1,8 +1,8 @@
 // Every option of gantry.yaml, declared once. Reading, checking, describe() and the reference page
 // docs/config.md all use these tables; a new option is one line in options.cc.
 //
-// A row points at its member. The member's type says which texts are allowed, the rule narrows
-// them, and the default is the value that the struct has before anything is read.
+// A row points at its member. The member's type defines which texts are allowed, the rule narrows
+// them, and the default is the struct's initial value.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ enum class Form : std::uint8_t {
   path,   // absolute
   path_or_none,
   word,        // letters, digits, '-', '_', '.': for names of clusters, partitions, features
-  account,     // a word, or TENANT/PROJECT, which is two words
+  account,     // a word, or TENANT/PROJECT
   node_names,  // host list, expanded
   cpu_list,    // "0-3,8"
   address,     // HOST:PORT
@@ -60,7 +60,7 @@ std::vector<Option> options_of(GateConfig& config);
 std::vector<Option> options_of(NodeConfig& config);
 std::vector<Option> options_of(PartitionConfig& config);
 
-// Reads one value. The error has no place; it only says what is wrong with the text and what is
+// Reads one value. The error has no place; it only tells what is wrong with the text and what is
 // allowed.
 Result<void> set_option(const Option& option, std::string_view text);
 Result<void> set_option(const Option& option, std::span<const std::string> items);

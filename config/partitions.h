@@ -16,16 +16,16 @@ namespace gantry::config {
 // separated by commas.
 using PartitionValues = std::map<std::string, std::string>;
 
-// Sets the options. The error names the option, and says what is wrong with it.
+// Sets the options. The error names the option, and what is wrong with it.
 Result<void> set_partition_options(PartitionConfig& partition, const PartitionValues& values);
 
-// What is wrong with a partition: the option, and the rest of a sentence about it.
+// An error of a partition: the option, and the rest of a sentence about it.
 struct PartitionFault {
   std::string_view option;
   std::string what;
 };
-// Puts the names of all nodes in the place of the word `all`, then checks what options must have in
-// common. `nodes` are the names of the cluster's nodes, sorted. A partition without nodes is sound.
+// Replaces the word `all` by the names of all nodes, then checks the options together. `nodes` are
+// the names of the cluster's nodes, sorted. A partition without nodes is valid.
 std::optional<PartitionFault> check_partition(PartitionConfig& partition, const Config& cluster,
                                               std::span<const std::string_view> nodes);
 

@@ -1,5 +1,5 @@
-// Reads single values as people write them in YAML: lengths of time, names, yes and no. Errors
-// quote the text and say what is allowed.
+// Reads single values as people write them in YAML: durations, names, yes and no. Errors quote the
+// text and tell what is allowed.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ std::string_view name_of(Yaml::Kind kind);
 // The value of a key in a map; nullptr if the map does not have the key.
 const Yaml* find(const Yaml& map, std::string_view key);
 
-// Whether both say the same; places in files, and how values are quoted there, do not count.
+// Whether both have the same content; places in files, and quoting there, do not count.
 bool same(const Yaml& a, const Yaml& b);
 
 // All documents of a text, which `---` separates. Empty ones (only comments) are left out.

@@ -1,5 +1,5 @@
 // Tokens that act for users (rpc/identity.cc checks them), identity tokens with which users call
-// services, and pages of the audit log for auditors who are not on this machine.
+// services, and pages of the audit log for auditors without access to this machine.
 #include "ctld/answers.h"
 
 #include "common/audit/audit_reader.h"

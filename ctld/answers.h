@@ -1,6 +1,6 @@
-// Answers: requests that the controller's program answers itself, beside the core: accounting,
-// questions to the planner, tokens, pages of the audit log. Their senders are checked with the same
-// rules as those of requests for the core.
+// Answers: requests that the controller answers outside of the core: accounting, questions to the
+// planner, tokens, pages of the audit log. Their senders are checked with the same rules as those
+// of requests for the core.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ struct Asked {
 
 class Answers {
  public:
-  // The threads of `planner` and `history` must end before these answers do. `token` signs the
-  // tokens that act for users.
+  // The threads of `planner` and `history` must end before this object is destroyed. `token` signs
+  // the tokens that act for users.
   Answers(const Shell& shell, Connections& connections, Planner& planner,
           acct::HistoryReader& history, Notary& notary, const auth::SigningSeed& token)
       : shell_(shell),
@@ -47,7 +47,7 @@ class Answers {
   void read_audit(const Asked& asked, const proto::ReadAudit& message);
 
  private:
-  // Counts a question to another thread. Returns the function to call when it is answered.
+  // Counts a query that another thread answers. Returns the function to call when it is answered.
   Result<std::function<void()>> question(rpc::UserQuestions& questions, const core::Identity& who);
   // Sends the planner's answer to the asker, if the connection still exists.
   template <class Reply>

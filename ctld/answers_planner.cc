@@ -63,7 +63,7 @@ void Answers::what_if(const Asked& asked, const proto::WhatIf& message) {
     return connections_.refuse(
         asked.session, asked.request,
         {ErrorCode::not_found, fmt::format("there is no job {}", message.job.job.value())});
-  if (!job) {  // the job could not start with any request; its causes say why
+  if (!job) {  // the job could not start with any request; the causes in its verdict tell why
     proto::WhatIfReply reply;
     reply.now = shell_.clock.now();
     return connections_.send(asked.session, asked.request, reply);

@@ -24,7 +24,7 @@ std::string how_of(const rpc::Session& session) {
   return "key " + session.registered_key.substr(0, 16);
 }
 
-// A script or an output is somebody's: to look at another user's is the use of a right.
+// Reading another user's script or output needs a right, so it is recorded.
 std::optional<JobId> private_of(const proto::AnyMessage& message) {
   if (const auto* log = message.get_if<proto::ReadLog>()) return log->job.id();
   const auto* show = message.get_if<proto::ShowJob>();
@@ -71,8 +71,8 @@ void AuditRequests::begin(const rpc::Session& session, const net::MessageHeader&
   if (!written) return;
   audit::Record record = record_of(session, row);
   record.about = rpc::about(message);
-  // Everybody may submit, so a submit by an operator is no use of a right; the journal has it
-  // before the answer.
+  // Every user may submit, so a submit by an operator uses no right; the journal has it before the
+  // answer.
   const bool uses_right = row.kind == proto::MessageKind::write && record.right != "user" &&
                           row.type != proto::MessageType::SubmitJob;
   const bool weighty = row.type == proto::MessageType::MakeToken || row.lasts || uses_right;

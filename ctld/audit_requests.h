@@ -1,6 +1,6 @@
-// What the audit log of this controller gets: which requests, who sent them, what became of them.
+// What is recorded in the controller's audit log: which requests, who sent them, and their outcome.
 // An error of any call means that the log cannot be written; then the controller stops, as it does
-// if the store cannot be.
+// if the store cannot be written.
 #pragma once
 
 #include <memory>
@@ -23,21 +23,22 @@ namespace gantry::ctld {
 class AuditRequests {
  public:
   AuditRequests(const core::Core& core, loop::ClusterClock& clock) : core_(core), clock_(clock) {}
-  // Opens the log. Before that nothing is written, and no other call fails.
+  // Opens the log. Before that nothing is written, and no other call can fail.
   Result<void> open(const std::string& directory);
 
-  // A request that passes on to whoever answers it.
+  // Notes a request before it is answered.
   void begin(const rpc::Session& session, const net::MessageHeader& header,
              const proto::AnyMessage& message);
-  // Its answer is known. Nothing happens if the request is none that is written, or has its record.
+  // The answer to the request is known. Does nothing if the request need not be recorded, or is
+  // recorded already.
   Result<void> end(core::ConnectionId connection, std::uint64_t request, const Error* refused);
   // All answers of a turn, before any of them leaves.
   Result<void> answers(const std::vector<core::Reply>& replies);
-  // A message that was refused before anybody looked at what it asks for.
+  // A message that was refused before its content was looked at.
   Result<void> refused(const rpc::Session& session, const proto::MessageRow& row, std::string about,
                        const Error& error);
   Result<void> forget(core::ConnectionId connection);
-  Result<void> sync_if_due();  // what has to be on the disk before an answer leaves
+  Result<void> sync_if_due();  // makes durable the records that must precede answers
   Result<void> sync();
 
  private:

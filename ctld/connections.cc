@@ -1,10 +1,10 @@
-// Identities of the peers of connections: how long they are valid, and how much their users may
-// ask.
+// Identities of the peers of connections: how long they are valid, and how many requests their
+// users may send.
 //
-// An identity is valid as long as what proved it: a token until its end, a registered key until it
-// is removed, and each until its connection closes. A peer that has not proved an identity may send
-// a few messages, and has little time. Refusals are counted and logged, with the user that was
-// claimed and the address.
+// An identity is valid as long as its proof: a token until its end, a registered key until it is
+// removed, and each until its connection closes. A peer that has not proved an identity may send a
+// few messages, and has little time. Refusals are counted and logged, with the name that the peer
+// gave and its address.
 #include "ctld/connections.h"
 
 #include <time.h>
@@ -116,7 +116,7 @@ Duration Connections::loop_time() {
   return {std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1'000};
 }
 
-// Counts one more message of this session. The error is what to answer if it is one too many.
+// Counts one more message of this session. The error is the answer if the limit is exceeded.
 Result<void> Connections::admit(rpc::Session& session) {
   const Instant now = shell_.clock.now();
   if (session.identity && session.identity->token_ends && *session.identity->token_ends <= now)
@@ -266,7 +266,7 @@ void Connections::send_to(const rpc::Session& session, std::uint16_t type, std::
     const auto sent = router_.send(session.peer, header.view(), body);
     if (sent) return;
     if (sent.error().code == ErrorCode::invalid_argument) return too_large(sent.error());
-    // The peer has gone or does not read, so nobody can use the answers that wait for it.
+    // The peer has gone or does not read, so the answers that wait for it are useless.
     router_.close(session.peer);
     shell_.loop.post([this, id = session.id] { forget(id); });
     return;
@@ -298,7 +298,7 @@ std::optional<net::PeerId> Connections::peer_of(const std::string& node) {
   const auto link = links_.find(node);
   if (link == links_.end()) return std::nullopt;
   if (shell_.core.node_of_key(link->second.key) == node) return link->second.peer;
-  links_.erase(link);  // the key is now another node's
+  links_.erase(link);  // the key belongs to another node now
   return std::nullopt;
 }
 
@@ -308,7 +308,7 @@ Result<void> Connections::send_to_node(const std::string& node, std::uint16_t ty
   if (link == links_.end()) return {};
   const net::HeaderBytes header({proto::kProtocolVersion, type, 0});
   const auto sent = router_.send(link->second.peer, header.view(), body);
-  // If a message is too large, that is no sign of a broken connection.
+  // A message that is too large does not mean a broken connection.
   if (!sent && sent.error().code != ErrorCode::invalid_argument) links_.erase(link);
   return sent;
 }

@@ -1,7 +1,8 @@
-// Connections: who is at the other end of each, how much they may ask, and what is sent to them.
+// Connections: who is at the other end of each, how many requests they may send, and what is sent
+// to them.
 //
-// A peer of the router is a node, a user's command, or a stranger. A node relays channels for jobs
-// and for users of its machine (relays.h); each of them is a session as well.
+// A peer of the router is a node, a user's command, or not yet authenticated. A node relays
+// channels for jobs and for users of its machine (relays.h); each channel is a session as well.
 #pragma once
 
 #include <map>
@@ -42,26 +43,26 @@ class Connections {
 
   // Identities.
   void authenticate(rpc::Session& session, std::uint64_t request, std::string_view body);
-  // Counts one more message of this session. The error is the answer to one message too many.
+  // Counts one more message of this session. The error is the answer if the limit is exceeded.
   Result<void> admit(rpc::Session& session);
   // Counts one more connection of an ordinary user.
   Result<void> count(rpc::Session& session);
-  // Charges a user with time of this thread.
+  // Charges a user with time of the loop's thread.
   void took(Uid uid, Duration time) { limits_.took(uid, time); }
   void set_standing(rpc::Session& session, net::Standing standing);
   void cut_off(rpc::Session& session);
   // Whether the user's requests are not limited: root and operators.
   [[nodiscard]] bool unlimited(const core::Identity& who) const;
   [[nodiscard]] rpc::IdentityCheck& identities() { return identities_; }
-  // Whether credentials of this session's network are looked at now.
+  // Whether credentials from this session's network are checked at present.
   [[nodiscard]] bool may_look(const rpc::Session& session);
-  // Counts, logs and audits a refused credential. `what` is the log's line, `claims` who the sender
-  // is by its own word, `method` how it tried to prove that, or "".
+  // Counts, logs and audits a refused credential. `what` is the log's line, `claims` the name that
+  // the sender gives, `method` the kind of proof, or "".
   void note_refused(rpc::Session& session, const proto::MessageRow& row, std::string_view what,
                     const std::string& claims, const std::string& method, const Error& error);
   void count_refused() { ++refused_credentials_; }
-  // Processor time of this thread. Time that other processes take on a busy machine is not counted
-  // against users.
+  // Processor time of the loop's thread. So time that other processes take on a busy machine is not
+  // charged to users.
   [[nodiscard]] static Duration loop_time();
 
   // Sending.
@@ -74,20 +75,20 @@ class Connections {
             codec::encode(reply));
   }
   // The reply to Hello leaves together with the turn's replies. A command sends its first request
-  // with its Hello, and is so woken only once.
+  // together with its Hello, so it is woken only once.
   void greet_later(core::ConnectionId connection, std::uint64_t request, proto::HelloReply reply);
   void send_greetings();
   void close_leaving();
 
-  // Nodes: the newest connection of each. `key` is what it has proved, as Z85; orders go to the
-  // node that has this key.
+  // Nodes: the newest connection of each. `key` is what the node has proved, as Z85; orders go to
+  // the node that has this key.
   void node_is_at(const std::string& node, const rpc::Session& session);
-  // The peer of a node; nullopt if it is not connected, or its key is now another node's.
+  // The peer of a node; nullopt if it is not connected, or its key belongs to another node now.
   [[nodiscard]] std::optional<net::PeerId> peer_of(const std::string& node);
   // The error invalid_argument means that the message is too large. After any other error the node
   // counts as not connected.
   Result<void> send_to_node(const std::string& node, std::uint16_t type, const Bytes& body);
-  [[nodiscard]] std::vector<std::string> nodes() const;  // those that are connected
+  [[nodiscard]] std::vector<std::string> nodes() const;  // names of connected nodes
   // If the node cannot be reached, the reply is dropped without an error.
   Result<void> send_relayed(const std::string& node, const proto::RelayReply& reply);
 
@@ -109,7 +110,7 @@ class Connections {
   rpc::SessionTable jobs_{kFirstChannel};       // relayed for jobs
   rpc::UserLimits limits_;
   rpc::Refusals refusals_;                        // counts refused credentials
-  std::map<std::string, LogLimit> refused_logs_;  // limits their log lines, by network
+  std::map<std::string, LogLimit> refused_logs_;  // limits log lines about these, by network
   std::uint64_t refused_credentials_ = 0;
   struct Link {
     net::PeerId peer{};
@@ -122,7 +123,7 @@ class Connections {
     proto::HelloReply reply;
   };
   std::vector<Greeting> greetings_;
-  std::vector<net::PeerId> leaving_;  // cut off; to be closed after this turn's replies
+  std::vector<net::PeerId> leaving_;  // cut off; closed after this turn's replies
 };
 
 }  // namespace gantry::ctld

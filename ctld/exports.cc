@@ -44,8 +44,8 @@ std::optional<std::string> wait_for(std::future<std::string>& text,
   return std::nullopt;
 }
 
-// The client.conf that lies beside gantry.yaml, which every command would find by itself only in
-// /etc/gantry; "" if there is none.
+// The client.conf beside gantry.yaml (by themselves commands look only in /etc/gantry); "" if there
+// is none.
 std::string client_config_beside(const std::string& config) {
   const std::filesystem::path path = std::filesystem::path(config).parent_path() / "client.conf";
   std::error_code unknown;
@@ -123,7 +123,7 @@ std::string store_metrics(const store::ScrubStatus& scrub) {
 
 // Runs on the HTTP thread.
 http::Response Exports::answer(const http::Request& request, const std::atomic<bool>& stopping) {
-  // Everybody may know the keys with which tokens are checked.
+  // The keys with which tokens are checked are public.
   if (request.path.starts_with("/.well-known/")) return notary_.page(request.path);
   const bool metrics = request.path == "/metrics";
   if (!metrics && request.path != "/usage")

@@ -1,5 +1,5 @@
-// Exports: what leaves the controller after a commit (usage events, mail, programs of triggers),
-// and what is read over HTTP (metrics, usage, keys of identity tokens).
+// Exports: what is sent out after a commit (usage events, mail, programs of triggers), and what is
+// read over HTTP (metrics, usage, keys of identity tokens).
 #pragma once
 
 #include <atomic>
@@ -31,12 +31,12 @@ class Programs;
 
 class Exports {
  public:
-  // `more_metrics` runs on the loop's thread. Its text is for users who may see everything.
+  // `more_metrics` runs on the loop's thread; its text is only for users who may see everything.
   Exports(const Shell& shell, Notary& notary, std::function<std::string()> more_metrics);
   ~Exports();
   Result<void> open();
 
-  // Takes what a turn sends out, after its commit. An error means that usage events are not stored.
+  // Sends what a turn produced, after its commit. An error means that usage events are not stored.
   Result<void> committed(core::Turn& turn);
   // Makes the usage events durable; the journal's tail may be dropped after this.
   Result<void> sync();

@@ -1,8 +1,7 @@
 // Keys that are in the state directory at start: nodes.d/NAME.pub enrols node NAME (Z85 or hex),
 // users.d/NAME.pub registers a key for user NAME (hex). A new cluster gets its first identities in
 // this way; later ones come from `gctl enroll` and `gctl key add`. These files never undo such a
-// change, so that a key that was taken back stays so: a file is used once, and is named .pub.used
-// from then on.
+// change, so a revoked key stays revoked: a file is used once, and then renamed to .pub.used.
 #include "ctld/key_files.h"
 
 #include <algorithm>
@@ -41,7 +40,7 @@ bool enroll_from_file(const Shell& shell, const std::string& path, bool node) {
                     {{"file", path}, {"error", key.error().message}});
     return false;
   }
-  core::ClientRequest request;  // belongs to no connection, so its reply is dropped
+  core::ClientRequest request;  // an input of no connection, so its reply is dropped
   request.who.role = proto::Role::admin;
   request.who.owner.user = "(key file)";
   if (node) {

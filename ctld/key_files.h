@@ -8,9 +8,9 @@
 
 namespace gantry::ctld {
 
-// Hands the keys of nodes.d and users.d to the core. Returns the files that have one.
+// Passes the keys in nodes.d and users.d to the core. Returns the files that have one.
 std::vector<std::string> enroll_from_files(const Shell& shell);
-// Renames these files: what they say is durable.
+// Renames these files, because their keys are durable now.
 void key_files_used(const Shell& shell, const std::vector<std::string>& paths);
 
 }  // namespace gantry::ctld

@@ -35,8 +35,8 @@ std::string text_of(const core::Letter& letter) {
       fmt::join(letter.to, ", "), letter.subject, letter.body);
 }
 
-// A file in memory with the letter, so that no thread waits for a program that reads slowly.
-// Returns -1 with errno.
+// Makes a file in memory with the letter, so that no thread waits for a program that reads slowly.
+// Returns -1 with errno on failure.
 int file_of(const core::Letter& letter) {
   const std::string text = text_of(letter);
   const int fd = ::memfd_create("letter", MFD_CLOEXEC);
@@ -55,8 +55,8 @@ int file_of(const core::Letter& letter) {
 Result<pid_t> start_program(const std::string& program, const core::Letter& letter, int input) {
   std::vector<std::string> command{program, "-i", "--"};
   command.insert(command.end(), letter.to.begin(), letter.to.end());
-  // The program handles addresses and names that the user has chosen. It runs with the user's
-  // rights, so that mistakes in it can do no more harm than the user could.
+  // The program gets addresses and names that the user has chosen. It runs with the user's rights,
+  // so bugs in it can do no more harm than the user could.
   auto words = ::geteuid() == 0
                    ? words_as_user(letter.uid, Privileges::may_be_gained, std::move(command))
                    : Result<std::vector<std::string>>(std::move(command));

@@ -4,7 +4,7 @@
 //
 // The program is called as `PROGRAM -i -- ADDRESS...` by the user whom the letter is about (if the
 // controller is not root: by the controller's own user). The letter is its standard input, and its
-// output is thrown away. It is killed after a minute.
+// output is discarded. It is killed after a minute.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@
 namespace gantry::ctld {
 
 inline constexpr std::size_t kMostLetters = 10'000;       // letters that wait for the program
-inline constexpr std::size_t kMostLettersOfUser = 1'000;  // of them for one user
+inline constexpr std::size_t kMostLettersOfUser = 1'000;  // of these, letters of one user
 // Programs that run at a time, each for another user.
 inline constexpr std::size_t kMostMailPrograms = 8;
 

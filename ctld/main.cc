@@ -154,7 +154,7 @@ gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
     if (!server) return tl::unexpected(server.error());
     ASSIGN(again, (*server)->run());
     if (!*again) return {};
-    server->reset();  // releases the store and the port
+    server->reset();  // releases the store and the port before the next server starts
     auto next = gantry::load_config(config.path);
     if (next) {
       server = started(*next, args);
@@ -173,7 +173,7 @@ gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_DUMPABLE, 0);  // secrets pass through, and must be in no core dump
+  ::prctl(PR_SET_DUMPABLE, 0);  // secrets are in its memory, and must not be in a core dump
   Arguments args;
   if (const auto status = parse(argc, argv, args)) return *status;
   const auto config =

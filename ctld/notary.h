@@ -1,5 +1,5 @@
 // Seals, opens and signs for the core, which has no keys: contents of secrets before the core sees
-// them, and what an order carries to its node when it leaves. See ctld/secrets.
+// them, and contents and tokens in an order before it is sent to its node. See ctld/secrets.
 #pragma once
 
 #include <memory>
@@ -27,15 +27,15 @@ class Notary {
                                               const core::Core& core, loop::ClusterClock& clock,
                                               loop::Loop& loop, const Logger& log);
 
-  // Takes the content out of the message, and puts its sealed form in.
+  // Replaces the content in the message by its sealed form.
   Result<void> seal(proto::SetSecret& message) const;
   // Fills in the contents and the tokens that an order carries.
   Result<void> prepare(core::Order& order) const;
-  // Fills in the passwords of the doors of replicas.
+  // Fills in the passwords of the doors of service replicas.
   void prepare(proto::GateTable& table) const;
-  // An identity token for somebody who calls services, and is no job.
+  // Makes an identity token for a user who calls services, outside of jobs.
   [[nodiscard]] Result<proto::TokenMade> service_token(const core::ServiceTokenWish& wish) const;
-  // Wipes the contents of an order that is encoded.
+  // Overwrites the contents in an order that has been encoded.
   static void forget_contents(core::Order& order);
 
   // The answer to GET /.well-known/...; any thread may ask.

@@ -1,5 +1,5 @@
-// One thread with one replica: it waits, takes the changes that have come, applies them, plans, and
-// hands the plan over.
+// One thread with one replica: waits for changes, applies them, plans, and passes the plan to the
+// loop.
 #include "ctld/planner.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr std::size_t kMany = 4096;  // with so many changes the thread wakes up without a plan
+constexpr std::size_t kMany =
+    4096;  // with this many changes the thread wakes up without making a plan
 
 std::vector<proto::MigModeRow> rows_of(const std::vector<sched::ModeSwitch>& switches) {
   std::vector<proto::MigModeRow> rows;
@@ -137,7 +138,7 @@ void Planner::work() {
     }
     for (std::vector<sched::Change>& some : changes) {
       for (const sched::Change& change : some) replica.apply(change);
-      some = {};  // its memory serves the next ones
+      some = {};  // its memory is reused
     }
     if (question) (*question)(replica);
     if (!now) continue;

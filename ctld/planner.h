@@ -1,7 +1,7 @@
 // The scheduler's thread. It owns the replica, and exchanges only values with the loop. Requests
 // that come while a plan is being made are joined into one. The next plan waits until the last one
-// has been applied: before that the replica does not know the jobs that it started, and would start
-// them again.
+// has been applied: before that the replica does not know the jobs which that plan started, and
+// would start them again.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ namespace gantry::ctld {
 
 // How often waiting jobs get an expected start.
 inline constexpr Duration kEstimatePeriod = seconds(1);
-inline constexpr std::uint32_t kEstimates = 100;  // how many get one; takes about 0.3 ms
+inline constexpr std::uint32_t kEstimates =
+    100;  // jobs that get an expected start; takes about 0.3 ms
 
 class Planner {
  public:
@@ -48,7 +49,7 @@ class Planner {
   // Asks in the same way where MIG mode would have to change.
   bool ask_modes(Instant now, std::function<void(proto::MigModePlan)> answer);
 
-  // Tells that the last plan was applied, or dropped, and that advance() has got its changes.
+  // Notes that the last plan was applied, or dropped, and that advance() has got its changes.
   void plan_applied();
 
  private:
@@ -63,12 +64,12 @@ class Planner {
   std::function<void(sched::Plan)> done_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  // As they came: changes are large, so they are not moved into one vector.
+  // In the vectors in which they came: changes are large, so they are not moved into one vector.
   std::vector<std::vector<sched::Change>> changes_;
   std::size_t changes_waiting_ = 0;
   std::optional<Instant> wanted_;
   std::deque<Question> questions_;
-  bool handed_over_ = false;  // the loop has a plan that it has not applied yet
+  bool handed_over_ = false;  // the loop has a plan that is not applied yet
   bool stop_ = false;
   std::thread thread_;
 };

@@ -46,7 +46,7 @@ int left_until(Clock::time_point until) {
   return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
 }
 
-// A file in memory that has the text, or room for so many bytes and no more.
+// Makes a file in memory with the text, or with room for at most this many bytes.
 Fd memory_file(std::string_view text, std::size_t room) {
   Fd fd(::memfd_create("policy_hook", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return fd;
@@ -132,7 +132,7 @@ void PolicyHook::serve() {
     post_([done = std::move(item->done), answer = std::move(answer)] { done(answer); });
     guard.lock();
     if (--running_[item->uid.value()] == 0) running_.erase(item->uid.value());
-    wake_.notify_one();  // one of this user may have waited for this thread
+    wake_.notify_one();  // another question of this user may have waited for this thread
   }
 }
 
@@ -152,7 +152,7 @@ Result<std::string> PolicyHook::run_program(const Item& item) const {
   pollfd ended{watch.get(), POLLIN, 0};
   int got = ::poll(&ended, 1, left_until(item.until));
   while (got < 0 && errno == EINTR) got = ::poll(&ended, 1, left_until(item.until));
-  if (got <= 0) ::kill(-*pid, SIGKILL);  // also ends the processes that it has started
+  if (got <= 0) ::kill(-*pid, SIGKILL);  // also ends processes that the program started
   int status = 0;
   while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -161,7 +161,8 @@ Result<std::string> PolicyHook::run_program(const Item& item) const {
   return content_of(output);
 }
 
-// The question is written and the sending side shut; the answer is all until the other side closes.
+// Writes the question and shuts down the sending side; then reads the answer until the other side
+// closes.
 Result<std::string> PolicyHook::ask_socket(const Item& item) const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

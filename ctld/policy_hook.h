@@ -1,9 +1,10 @@
-// The site's own word about submits (controller.policy_hook): a program, or a service on a unix
-// socket, that reads a job as JSON and answers allow, warn or deny. It is asked by threads of this
-// class, so that the controller's loop never waits for it.
+// The site's hook for submits (controller.policy_hook): a program, or a service on a unix socket,
+// that reads a job as JSON and answers allow, warn or deny. Threads of this class ask it, so that
+// the controller's loop never waits for it.
 //
-// A question ends after the time limit, which counts its wait for a free thread too. Each user has
-// a few threads and a few places in the queue, so that nobody's submits wait for all of another's.
+// A question ends after the time limit, which includes its wait for a free thread. Each user has a
+// few threads and a few places in the queue, so that nobody's submits wait for all submits of
+// another user.
 #pragma once
 
 #include <chrono>
@@ -24,8 +25,8 @@ namespace gantry::ctld {
 
 inline constexpr std::size_t kHookThreads = 8;
 inline constexpr std::size_t kHookThreadsOfUser = 4;
-inline constexpr std::size_t kMostHookQuestions = 2'000;      // that wait
-inline constexpr std::size_t kMostHookQuestionsOfUser = 200;  // of one user
+inline constexpr std::size_t kMostHookQuestions = 2'000;      // waiting questions
+inline constexpr std::size_t kMostHookQuestionsOfUser = 200;  // waiting questions of one user
 inline constexpr std::size_t kMostHookAnswerBytes = 64 << 10;
 
 // What the hook reads. Scripts and environments are not part of it.
@@ -33,8 +34,8 @@ struct HookQuestion {
   std::string user;
   Uid uid{};
   std::vector<std::string> groups;
-  bool inside_a_job = false;  // a job has submitted it
-  std::vector<JobSpec> jobs;  // several: components of a heterogeneous job
+  bool inside_a_job = false;  // true if a job has submitted it
+  std::vector<JobSpec> jobs;  // several if they are components of a heterogeneous job
   GANTRY_FIELDS(FIELD(1, user), FIELD(2, uid), FIELD(3, groups), FIELD(4, inside_a_job),
                 FIELD(5, jobs))
 };
@@ -46,28 +47,28 @@ struct HookAnswer {
   GANTRY_FIELDS(FIELD(1, action), FIELD(2, message), FIELD(3, set))
 };
 
-// Puts a value that the hook sets where the job has it; the core checks it like the user's own. The
-// error names what is not known, or is no value of it.
+// Sets a field of the job to a value from the hook; the core checks it like a value of the user.
+// The error names a field that is unknown, or a value that is not valid.
 Result<void> set_by_hook(JobSpec& spec, const std::string& field, const std::string& value);
 
-// Reads an answer. The error says what is wrong with it.
+// Reads an answer. The error tells what is wrong with it.
 Result<HookAnswer> read_answer(std::string_view text);
 
 class PolicyHook {
  public:
   using Done = std::function<void(Result<HookAnswer>)>;
-  // `post` has a function called on the loop's thread.
+  // `post` runs a function on the loop's thread.
   using Post = std::function<void(std::function<void()>)>;
 
-  // A path of a program, or of a socket.
+  // `path` is that of a program or of a socket.
   PolicyHook(std::string path, Duration timeout, Post post);
   // Questions that wait are dropped; a program that runs is killed.
   ~PolicyHook();
   PolicyHook(const PolicyHook&) = delete;
   PolicyHook& operator=(const PolicyHook&) = delete;
 
-  // `done` is called on the loop's thread. The error too_many: as many questions wait as may, and
-  // `done` is not called.
+  // `done` is called on the loop's thread. The error too_many means that the limit of waiting
+  // questions is reached; then `done` is not called.
   Result<void> ask(const HookQuestion& question, Done done);
 
  private:

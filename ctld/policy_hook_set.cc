@@ -1,4 +1,4 @@
-// What a policy hook may set of a job.
+// The fields of a job that a policy hook may set.
 #include <fmt/core.h>
 
 #include "common/policy/facts.h"

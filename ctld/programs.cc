@@ -29,7 +29,7 @@ std::string name_of(const core::ProgramRun& run) {
 // Starts a program in "/", with empty standard files, in a session of its own.
 Result<pid_t> start_run(const core::ProgramRun& run, const std::string& client_config) {
   std::vector<std::string> command{run.program, run.argument};
-  // The program "env" would take a path with a = in it for another variable.
+  // The program "env" would take a path that contains = for a variable.
   if (!client_config.empty())
     command.insert(command.begin(), {"sh", "-c", "GANTRY_CONF=$0 exec \"$@\"", client_config});
   auto words = words_as_user(run.uid, Privileges::never, std::move(command));
@@ -111,7 +111,7 @@ void Programs::serve() {
       int status = 0;
       const pid_t done = ::waitpid(one.pid, &status, WNOHANG);
       if (done == 0 && RunClock::now() > one.until && !std::exchange(one.killed, true)) {
-        ::kill(-one.pid, SIGKILL);  // also ends the processes that it has started
+        ::kill(-one.pid, SIGKILL);  // also ends processes that the program started
         note_(fmt::format("{}: took over {} s", name_of(one.run), kMostRunTime.count()));
       }
       if (done == 0 || (done < 0 && errno == EINTR)) return false;

@@ -18,15 +18,15 @@
 namespace gantry::ctld {
 
 inline constexpr std::size_t kMostWaitingPrograms = 10'000;
-inline constexpr std::size_t kMostWaitingOfUser = 1'000;  // of them for one user
+inline constexpr std::size_t kMostWaitingOfUser = 1'000;  // of these, programs of one user
 inline constexpr std::size_t kMostPrograms = 8;           // programs that run at a time
-inline constexpr std::size_t kMostProgramsOfUser = 2;     // of them for one user
+inline constexpr std::size_t kMostProgramsOfUser = 2;     // of these, programs of one user
 
 class Programs {
  public:
   using Note = std::function<void(std::string)>;  // called on the thread of this class
 
-  // The commands that programs call ask the cluster of `client_config`; "" = the usual file.
+  // Commands that the programs call use the cluster of `client_config`; "" = the usual file.
   Programs(Note note, std::string client_config);
   // Programs that wait are dropped; programs that run continue by themselves.
   ~Programs();

@@ -1,4 +1,4 @@
-// A bounded pipe of batches between the thread that reads and the one that builds.
+// A bounded pipe of batches between the thread that reads and the thread that builds.
 #include "ctld/recovery.h"
 
 #include <condition_variable>
@@ -15,7 +15,7 @@
 namespace gantry::ctld {
 namespace {
 
-struct Record {  // of any table but that of jobs
+struct Record {  // a record of any table except that of jobs
   store::Table table;
   Bytes key;
   Bytes value;
@@ -23,9 +23,9 @@ struct Record {  // of any table but that of jobs
 using Piece = std::variant<Record, core::ReadPiece, store::JournalEntry>;
 using Batch = std::vector<Piece>;
 
-// A batch of jobs is some hundred KiB, so that what one thread has written is still in the cache
+// A batch of jobs has some hundred KiB, so that what one thread has written is still in the cache
 // when the other one reads it.
-constexpr std::size_t kBatch = 128;   // pieces
+constexpr std::size_t kBatch = 128;   // pieces in a batch
 constexpr std::size_t kWaiting = 16;  // batches in the pipe
 
 class Pipe {
@@ -40,7 +40,7 @@ class Pipe {
     wake_.notify_all();
     return true;
   }
-  // Waits for a batch. An empty one is the end.
+  // Waits for a batch. An empty one marks the end.
   Batch take() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return closed_ || !batches_.empty(); });
@@ -66,7 +66,7 @@ class Pipe {
   bool closed_ = false;
 };
 
-// The reading side.
+// The thread that reads.
 class Ahead {
  public:
   Ahead(const store::Store& store, Pipe& pipe) : store_(store), pipe_(pipe) {}
@@ -95,7 +95,7 @@ class Ahead {
   }
 
  private:
-  static tl::unexpected<Error> given_up() {  // the builder's error is the one that is told
+  static tl::unexpected<Error> given_up() {  // the builder's error is reported instead
     return fail(ErrorCode::internal, "the load was given up");
   }
   Result<void> put(Piece piece) {

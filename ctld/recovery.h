@@ -1,5 +1,6 @@
-// Recovery of the core from the store, by two threads: one reads and decodes ahead, the calling one
-// builds the state. Both work on the same load, in its order, so the result is that of one thread.
+// Recovery of the core from the store, by two threads: one reads and decodes in advance, the
+// calling one builds the state. Both process the same records in the same order, so the result is
+// that of one thread.
 #pragma once
 
 #include "ctld/core/core.h"
@@ -8,7 +9,7 @@
 namespace gantry::ctld {
 
 // Loads records, specs and events into a core that has not started. Nobody else may use the store
-// meanwhile. The error is the store's, or says what is damaged.
+// meanwhile. The error is the store's, or tells what is damaged.
 Result<void> recover(core::Core& core, const store::Store& store);
 
 }  // namespace gantry::ctld

@@ -1,9 +1,9 @@
-// Nodes carry requests for others: for jobs, and for the users of login nodes.
+// Nodes relay requests of others: of jobs, and of the users of login nodes.
 //
-// A job's request is believed because the job is placed on the node. A user's is believed from
-// login nodes only, over the connection and from the address of the node (rpc/login_nodes.h). The
-// word of a node on another machine does not reach beyond ordinary users, so that whoever breaks
-// into a login node does not administer the cluster.
+// A job's request is accepted because the job is placed on the node. A user's request is accepted
+// only from login nodes, over the connection and from the address of the node (rpc/login_nodes.h).
+// A login node on another machine can vouch only for ordinary users, so that whoever breaks into it
+// does not administer the cluster.
 #include "ctld/relays.h"
 
 #include <fmt/core.h>
@@ -59,7 +59,8 @@ void Relays::of_job(const std::string& node, const proto::NodeRelay& relay) {
   session.identity = std::move(*who);
   const Owner& owner = session.identity->owner;
   session.identity->groups = connections_.identities().groups_of(owner, shell_.clock.now());
-  connections_.took(owner.uid, Connections::loop_time() - began);  // finding out who asks
+  connections_.took(owner.uid,
+                    Connections::loop_time() - began);  // the time for finding out who asks
   take_(session, {proto::kProtocolVersion, relay.type, relay.request}, relay.body);
 }
 
@@ -76,11 +77,13 @@ void Relays::of_user(const std::string& node, net::PeerId peer, const proto::Use
     connections_.forget(session.id);
     return;
   }
-  connections_.took(relay.uid, Connections::loop_time() - began);  // finding out who asks
+  connections_.took(relay.uid,
+                    Connections::loop_time() - began);  // the time for finding out who asks
   take_(session, {proto::kProtocolVersion, relay.type, relay.request}, relay.body);
 }
 
-// Gives the session its identity with the first message, and checks it again with each other.
+// Gives the session its identity with the first message, and checks it again with each later
+// message.
 Result<void> Relays::believe(rpc::Session& session, net::PeerId peer, Uid uid) {
   ASSIGN(word, login_nodes_.check(session.node, connections_.router().address_of(peer)));
   if (session.identity && session.identity->owner.uid != uid)

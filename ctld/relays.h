@@ -1,4 +1,5 @@
-// Relays takes the requests that nodes carry for others. relays.cc tells who is believed.
+// Relays accepts the requests that nodes relay for others. relays.cc describes which of them are
+// accepted.
 #pragma once
 
 #include <functional>
@@ -14,13 +15,13 @@ class Relays {
  public:
   using Take = std::function<void(rpc::Session&, const net::MessageHeader&, std::string_view body)>;
 
-  // `take` receives each request whose sender is known. The controller's own log says which login
-  // nodes have no address.
+  // `take` receives each request whose sender is known. The controller's log gets the login nodes
+  // whose address is not known.
   Relays(const Shell& shell, Connections& connections, Take take)
       : shell_(shell), connections_(connections), take_(std::move(take)) {}
   void look_up_login_nodes();
 
-  // Returns true if the message is one that a node carries for others.
+  // Returns true if the message is one that a node relays for others.
   bool carried(const std::string& node, std::uint16_t type, const net::Incoming& incoming);
 
  private:

@@ -1,5 +1,5 @@
-// Opening, recovery, and the turn: commits first, and only then tells anybody. A store that is
-// older than what nodes know of it is found here too (ctld/age).
+// Opening, recovery, and the turn, which first commits and then sends. A store that is older than
+// what nodes know of it is detected here too (ctld/age).
 #include "ctld/server.h"
 
 #include <csignal>
@@ -102,7 +102,7 @@ Server::~Server() {
   history_.reset();
   scrubber_.reset();
   exports_.reset();
-  notary_.reset();  // it looks at its keys from time to time, by the loop
+  notary_.reset();  // its timers run on the loop
 }
 
 Result<bool> Server::run() {
@@ -271,8 +271,8 @@ void Server::send_order(core::Order& order) {
                               sent.error().message));
 }
 
-// Sent again, the order would be the same. Without an answer of the node the job would be late to
-// start, and the node would be drained for it and the next node after it.
+// The order would be the same if sent again. If a node did not answer it, the job would start late,
+// and the node would be drained, and so would the next node.
 void Server::refuse_launch(const std::string& node, const proto::AttemptKey& key, std::string why) {
   proto::ExitReport report;
   report.key = key;
@@ -290,7 +290,7 @@ void Server::set_wake(std::optional<Instant> at) {
 }
 
 void Server::fold() {
-  if (failed_ || stepped_) return;  // fold only between turns; the next second will do
+  if (failed_ || stepped_) return;  // folds only between turns; else in the next second
   unfolded_ = 0;
   if (!shell_.kept(exports_->sync())) return;  // before the journal's tail is dropped
   if (!shell_.kept(audit_.sync())) return;

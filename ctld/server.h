@@ -1,8 +1,8 @@
 // The shell around the core: one loop thread that owns the core, the store and the router.
 //
-// In a turn, each message that came in goes to core.step(); then take_turn() collects the results,
-// and store.append() writes them in one transaction. Only after that replies and orders are sent,
-// and the scheduler is told of the changes. If an append fails, the process ends without an answer.
+// In a turn, each received message goes to core.step(); then take_turn() collects the results, and
+// store.append() writes them in one transaction. Only after that replies and orders are sent, and
+// the scheduler is told of the changes. If an append fails, the process ends without an answer.
 // Once a second the changes are folded into the records.
 #pragma once
 
@@ -29,21 +29,22 @@ namespace gantry::ctld {
 
 class Server {
  public:
-  // Opens the store, recovers the state, and binds. An error is one sentence for the operator.
+  // Opens the store, recovers the state, and binds the port. An error is one sentence for the
+  // operator.
   static Result<std::unique_ptr<Server>> open(const Config& config, Logger logger);
   ~Server();
 
   // Finishes recovery and makes the first turn. An error means that the controller cannot run with
   // this configuration.
   Result<void> start();
-  // Runs until SIGTERM or SIGINT, or until the store has a fatal error. Returns true if it ended
-  // because the configuration is to be read again, and the new one is valid.
+  // Runs until SIGTERM or SIGINT, or until the store has a fatal error. Returns true if it ended in
+  // order to read the configuration again, and the new one is valid.
   Result<bool> run();
 
-  // Tells users who asked for another configuration that this server still has the old one, and
+  // Answers users who asked for a new configuration that this server still has the old one, and
   // why.
   void keeps_config(std::string why);
-  // Tells that this server was started to use a new configuration.
+  // Answers that this server was started with a new configuration.
   void reconfigured();
 
  private:
@@ -51,7 +52,8 @@ class Server {
     auth::SigningKey permission;  // signs permissions that clients show to nodes
     auth::SigningSeed token;      // signs tokens that act for users
   };
-  struct Age {  // how far the store and its nodes had got, as stored on disk; see ctld/age
+  struct Age {  // the epoch, event and job id that the store and nodes had reached, as stored on
+                // disk; see ctld/age
     age::HighWater mark;
     age::Strangers strangers;
   };
@@ -68,7 +70,7 @@ class Server {
   void fold();
   void fatal(const Error& error);
 
-  // server_messages.cc: what comes in
+  // server_messages.cc: received messages
   bool receive_one();
   void from_node(const std::string& node, const net::MessageHeader& header,
                  net::Incoming& incoming);
@@ -82,7 +84,7 @@ class Server {
   void enroll_by_token(rpc::Session& session, const net::MessageHeader& header,
                        std::string_view body);
 
-  // A store that is older than what its nodes know (ctld/age)
+  // Detection of a store that is older than what its nodes know (ctld/age)
   static Result<Age> load_age(const std::string& state_dir, Epoch epoch, EventSeq last);
   age::Gate make_gate(Age age);
   bool admit(const std::string& node, core::NodeMessage& message);
@@ -105,7 +107,7 @@ class Server {
   Connections connections_;
   Relays relays_;
   SubmitHook hook_;
-  // These have threads, or look at their keys by the loop; start() makes them.
+  // These have threads, or timers on the loop; start() makes them.
   std::unique_ptr<Notary> notary_;
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<Planner> planner_;
@@ -113,12 +115,12 @@ class Server {
   std::unique_ptr<store::Scrubber> scrubber_;
   std::unique_ptr<Answers> answers_;
   bool stepped_ = false;      // the core has had input since the last turn
-  bool planned_ = false;      // a plan was among that input
-  bool passed_over_ = false;  // the last plan did not look at all waiting jobs
+  bool planned_ = false;      // a plan was among the inputs
+  bool passed_over_ = false;  // the last plan skipped waiting jobs
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
   bool again_ = false;          // stop, and start again with the new configuration
-  bool ended_ = false;          // a signal has asked to end; this is stronger than again_
+  bool ended_ = false;          // a signal asked to end, which overrides again_
   std::string config_problem_;  // why the new configuration is not used
   loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };

@@ -1,5 +1,5 @@
-// Tokens by which nodes enroll themselves: gctl enroll --token makes one, a node daemon shows it at
-// its first start. A guess costs as much as a wrong credential does, and is logged like one.
+// Tokens with which nodes enroll themselves: gctl enroll --token makes one, and a node daemon
+// presents it at its first start. A wrong token counts and is logged like a wrong credential.
 #include "common/auth/enroll_token.h"
 #include "common/codec/codec.h"
 #include "common/proto/control.h"

@@ -1,6 +1,6 @@
 // Messages from the router. For each one the server finds out who sent it, whether that sender may
-// send it, and whether it is valid; then it passes it on to the receiver that the table of messages
-// names.
+// send it, and whether it is valid; then it passes the message on to the receiver that the table of
+// messages names.
 #include "ctld/server.h"
 
 #include <chrono>
@@ -54,7 +54,7 @@ bool Server::receive_one() {
   if (session.cut_off) return true;
   const auto header = net::decode_header(incoming->header);
   if (!header || incoming->frames != net::kFrames) {
-    (void)connections_.admit(session);  // it counts like any other message
+    (void)connections_.admit(session);  // such a message counts like any other
     connections_.refuse(
         session, 0,
         {ErrorCode::malformed, fmt::format("a message has two frames, a 12-byte header and a "
@@ -77,7 +77,7 @@ bool Server::receive_one() {
     connections_.node_is_at(*node, session);
     from_node(*node, *header, *incoming);
   } else {
-    // The key no longer belongs to a node, because the node has got another key.
+    // The key no longer belongs to a node, because the node has a new key.
     if (session.standing == net::Standing::node)
       connections_.set_standing(session, net::Standing::stranger);
     from_client(session, *header, incoming->body);
@@ -110,7 +110,7 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
   }
   const auto uid = session.identity ? std::optional(session.identity->owner.uid) : std::nullopt;
   const Duration began = Connections::loop_time();
-  answer(session, header, body);  // the session may not exist after this
+  answer(session, header, body);  // the session may be gone after this
   if (uid) connections_.took(*uid, Connections::loop_time() - began);
 }
 
@@ -127,7 +127,7 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
   switch (proto::find_message(header.type)->taker) {
     case proto::Taker::sessions:
       if (header.type == number<proto::Hello>) return hello(session, header.request, body);
-      // Only a connection of its own proves somebody; a relayed one has its identity from a node.
+      // Only a direct connection can authenticate; a relayed one gets its identity from the node.
       if (session.relayed())
         return connections_.refuse(session, header.request,
                                    {ErrorCode::permission_denied, "a node has said who this is"});
@@ -156,7 +156,7 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
       return connections_.refuse(session, header.request, sealed.error());
   auto* note = message.get_if<proto::NoteJobs>();
   if (note != nullptr) {
-    // A job may have ended just now, and its row is not stored yet.
+    // A job may have just ended, with a row that is not stored yet.
     end_of_turn();
     fold();
     if (auto found = acct::attach_stored(*store_, *note); !found)
@@ -171,7 +171,7 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
   const auto begun = std::chrono::steady_clock::now();
   const bool noted = note != nullptr;
   step(std::move(request));
-  if (noted) {  // whoever asks from now on gets the new row, and the next note replaces that one
+  if (noted) {  // requests from now on get the new row, and the next note replaces that one
     end_of_turn();
     fold();
   }
@@ -186,7 +186,8 @@ void Server::answer_here(const rpc::Session& session, const net::MessageHeader& 
   auto message = rpc::decode_shell(header.type, body);
   if (!message) return connections_.refuse(session, header.request, message.error());
   audit_.begin(session, header, *message);
-  const core::ConnectionId connection = session.id;  // the session may not outlive its answer
+  const core::ConnectionId connection =
+      session.id;  // the session may be gone when the answer comes
   Asked asked{session, header.request, *session.identity};
   if (auto in = core::let_in(core_->state(), asked.who, *message); !in)
     return connections_.refuse(session, header.request, in.error());

@@ -1,5 +1,6 @@
 // Reading the configuration again. The server ends, and main() makes a new one in the same process
-// from the store, as after a restart. Nodes are told to read their file too; jobs go on meanwhile.
+// from the store, as after a restart. Nodes are told to read their file too; jobs continue
+// meanwhile.
 #include "common/codec/codec.h"
 #include "common/proto/control.h"
 #include "common/proto/message_table.h"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr Duration kFarewell = milliseconds(50);  // time for the answer and the orders to be sent
 
-// The name of an option that differs and must not change in a running process, because the store
-// and everybody who knows the controller depend on it; "" if there is none.
+// The name of an option that differs and must not change in a running process, because the store or
+// clients depend on it; "" if there is none.
 std::string fixed_part(const Config& before, const Config& now) {
   const ControllerConfig& a = before.controller;
   const ControllerConfig& b = now.controller;

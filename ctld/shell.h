@@ -1,4 +1,4 @@
-// Shell: what every part of the controller's program around the core may use. Server owns it all.
+// Shell: what every part of the controller outside of the core may use. Server owns it all.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,9 @@ struct Shell {
   loop::ClusterClock& clock;
   loop::Loop& loop;
   AuditRequests& audit;
-  // Gives the core one input. What follows from it leaves at the end of the turn.
+  // Gives the core one input. Its results are sent at the end of the turn.
   std::function<void(core::Input)> step;
-  // Stops the process: what is acknowledged is safe, and nothing more can be.
+  // Stops the process: acknowledged changes are safe, and no more can be made.
   std::function<void(const Error&)> fatal;
 
   // Returns false if the result is an error; the process then ends.

@@ -1,5 +1,5 @@
-// Submits, and services, that wait for the word of the site's policy hook before the core sees
-// them.
+// Submits and changes of services that wait for the answer of the site's policy hook before the
+// core sees them.
 #include "ctld/submit_hook.h"
 
 #include <fmt/core.h>
@@ -16,7 +16,7 @@ namespace gantry::ctld {
 namespace {
 
 constexpr std::size_t kMostAsked = 256;            // jobs in one question
-constexpr std::size_t kMostHookWarnings = 10'000;  // that are kept for answers to submits
+constexpr std::size_t kMostHookWarnings = 10'000;  // warnings kept for answers to submits
 
 std::vector<JobSpec*> jobs_of(core::ClientMessage& message) {
   std::vector<JobSpec*> out;
@@ -26,9 +26,9 @@ std::vector<JobSpec*> jobs_of(core::ClientMessage& message) {
   return out;
 }
 
-// Returns the jobs that the replicas would be of all services that somebody applies: one for each
-// version in each shape. The controller submits replicas itself, later and again and again, and
-// asks no more.
+// Returns the jobs that the replicas of all services in this apply would be: one for each version
+// in each shape. The hook is asked only now, because the controller submits replicas by itself
+// later, again and again.
 std::vector<JobSpec> replicas_in(const core::State& state, const core::Identity& who,
                                  const core::ClientMessage& message) {
   std::vector<JobSpec> out;
@@ -60,8 +60,8 @@ HookQuestion question_of(const core::State& state, const core::Identity& who,
   return out;
 }
 
-// Puts the values that the hook sets into the jobs of a submit. They are refused for a service,
-// because its document says itself what is so.
+// Puts the values that the hook sets into the jobs of a submit. For a service such values are
+// refused, because its document alone decides.
 Result<void> set_all(core::ClientMessage& message, const HookAnswer& answer) {
   if (!answer.set.empty() && message.is<proto::ApplyTenancy>())
     return fail(ErrorCode::permission_denied,

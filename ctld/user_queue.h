@@ -1,6 +1,6 @@
 // A queue of work that a thread does for users. Each user's items keep their order, and the users
-// take turns, so nobody waits for all that another user has put in. There is a limit on all items
-// and one on those of each user. The caller synchronises.
+// take turns, so nobody waits for all items of another user. There is a limit on all items and one
+// on those of each user. The caller synchronises.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class UserQueue {
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
 
-  // False when there is no room for the item; then it is dropped.
+  // Returns false if there is no room for the item; then it is dropped.
   [[nodiscard]] bool push(Item item) {
     if (size_ >= most_) return false;
     std::deque<Item>& waiting = waiting_[item.uid.value()];
@@ -53,7 +53,7 @@ class UserQueue {
   std::size_t most_, most_of_user_;
   std::map<std::uint32_t, std::deque<Item>> waiting_;  // by user id; no list is empty
   std::size_t size_ = 0;
-  std::uint32_t last_user_ = 0;  // whose item was taken last
+  std::uint32_t last_user_ = 0;  // the user whose item was taken last
 };
 
 }  // namespace gantry::ctld

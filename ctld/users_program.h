@@ -1,4 +1,4 @@
-// Starts programs in a user's name: the mail about a job, or what a trigger runs.
+// Starts programs as a user: for mail about a job, or for a trigger.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,8 @@
 
 namespace gantry::ctld {
 
-// Whether a set-uid or set-gid program may get its rights; sendmail needs them to reach its queue.
+// Whether set-uid and set-gid programs may get their rights; sendmail needs them to reach its
+// queue.
 enum class Privileges { may_be_gained, never };
 
 // The words of a command that first becomes the user completely (ids, groups, no capability, and an
@@ -21,18 +22,18 @@ enum class Privileges { may_be_gained, never };
 Result<std::vector<std::string>> words_as_user(Uid uid, Privileges privileges,
                                                std::vector<std::string> words);
 
-// Whether the program leads a session of its own, so that a signal also reaches the processes that
-// it has started.
+// Whether the program leads its own session, so that a signal also reaches the processes that it
+// has started.
 enum class OwnSession { no, yes };
 
 // Starts `words` in "/", with no signal blocked or ignored. The program reads `input` (not set:
-// nothing), and its output goes to `output` (not set: it is thrown away). The error says why it
-// cannot be started.
+// nothing), and its output goes to `output` (not set: discarded). The error tells why it cannot be
+// started.
 Result<pid_t> start_words(std::vector<std::string> words, std::optional<int> input,
                           OwnSession session, std::optional<int> output = std::nullopt);
 
-// The words for a status of waitpid(): "ended with 3", "was killed by signal 9"; nullopt if it
-// ended with 0.
+// A status of waitpid() in words: "ended with 3", "was killed by signal 9"; nullopt if it ended
+// with 0.
 std::optional<std::string> failed_ending(int status);
 
 }  // namespace gantry::ctld

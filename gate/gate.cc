@@ -144,7 +144,7 @@ void Gate::look() {
 
 void Gate::note_taken_in() {
   if (!haproxy_->serves()) return;
-  const std::vector<Seen> all = haproxy_->seen();  // that of the newest process comes first
+  const std::vector<Seen> all = haproxy_->seen();  // the newest process comes first
   for (const auto& [name, backend] : all.front())
     for (const auto& [server, s] : backend.servers) {
       const auto it = replicas_.find(key_of_server(server));
@@ -205,7 +205,7 @@ void Gate::answered(Result<proto::GateTable>&& answer) {
       log_.warning("the controller does not answer; the gate goes on with its table",
                    {{"why", answer.error().message}});
     away_ = true;
-    // What a refusal was for is not sent again: it would be refused again.
+    // Requests are not repeated after a refusal, because they would be refused again.
     if (answer.error().code == ErrorCode::unavailable ||
         answer.error().code == ErrorCode::timed_out)
       samples_.put_back(std::move(sent_));
@@ -246,7 +246,7 @@ void Gate::keep_table() {
     log_.error("the table is not kept", {{"why", r.error().message}});
 }
 
-// For a gate without a controller: a site that has other means, and tests.
+// For a gate without a controller: for sites with other means, and for tests.
 void Gate::read_fixed_table() {
   std::string text = text_of(fixed_table_);
   if (text == fixed_text_) return;
@@ -274,7 +274,7 @@ Result<void> Gate::write_keys() {
 
 // ---- replicas
 
-// Of a HAProxy that was taken over, what it sends requests to is ready.
+// The present servers of a HAProxy that was taken over count as ready.
 void Gate::adopt_health() {
   for (const Seen& process : haproxy_->seen())
     for (const auto& [name, backend] : process)

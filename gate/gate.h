@@ -1,11 +1,11 @@
-// The gate: it keeps HAProxy at the controller's table of services, looks at replicas, counts
-// requests, and tells the controller.
+// gantry-gate: configures HAProxy from the controller's table of services, probes replicas, counts
+// requests, and reports to the controller.
 //
 //   controller <-- Link ---- Gate --> haproxy.h --> HAProxy's processes
 //                             ^ ^                        |
 //                 prober.h ---+ +---- LogReader <---------+
 //
-// What it decides is in plan/, which is pure.
+// Its decisions are in plan/, which is pure.
 #pragma once
 
 #include <condition_variable>
@@ -27,8 +27,8 @@
 
 namespace gantry::gate {
 
-// The gate as a client of the controller: it sends what it has counted and gets the table of
-// services, on a thread of its own, as every question may take seconds.
+// The gate as a client of the controller: it sends its counters and gets the table of services, on
+// its own thread, because a request may take seconds.
 class Link {
  public:
   // The answer is handed over in a turn of the loop.
@@ -46,7 +46,7 @@ class Link {
 
   loop::Loop& loop_;
   OnAnswer on_answer_;
-  bool busy_ = false;  // for the loop's thread
+  bool busy_ = false;  // used by the loop's thread
   std::mutex mutex_;
   std::condition_variable wake_;
   std::optional<proto::SyncGate> question_;
@@ -86,7 +86,7 @@ class Gate {
   [[nodiscard]] proto::SyncGate question();
 
   const GateConfig& config_;
-  std::string fixed_table_;  // a file in the place of the controller; "" = none
+  std::string fixed_table_;  // a file used instead of the controller; "" = none
   loop::Loop& loop_;
   const Logger& log_;
   Prober prober_;
@@ -99,7 +99,7 @@ class Gate {
   std::map<proto::AttemptKey, std::uint32_t> weights_;
   std::map<proto::AttemptKey, std::uint32_t> running_;
   std::vector<TokenKey> keys_;
-  std::string known_keys_;  // of which keys_ are
+  std::string known_keys_;  // the text from which keys_ was made
   Samples samples_;
   std::vector<proto::GateSample> sent_;
   std::map<std::string, proto::GateSample> totals_;  // by TENANT:NAME:VERSION, for metrics

@@ -25,9 +25,9 @@ namespace gantry::gate {
 namespace {
 
 constexpr Duration kTryAgain = milliseconds(10);  // until a new process answers
-constexpr Duration kBetweenStarts = seconds(1);   // of two processes in the place of living ones
+constexpr Duration kBetweenStarts = seconds(1);   // between two processes that replace living ones
 constexpr Duration kLongestPause = seconds(30);   // after starts that failed
-constexpr off_t kMostErrors = 1 << 20;            // octets of what it says to its standard error
+constexpr off_t kMostErrors = 1 << 20;            // octets of its standard error that are kept
 constexpr std::size_t kMostLeaving = 8;           // processes that were replaced
 
 std::set<std::string> backends_of(const Blocks& blocks) {
@@ -38,7 +38,7 @@ std::set<std::string> backends_of(const Blocks& blocks) {
   return out;
 }
 
-// Starts a program with nothing of ours but its standard files. -1: errno says why.
+// Starts a program with only its standard files. Returns -1 with errno on failure.
 int spawn_program(const std::vector<std::string>& words, const char* errors) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -51,7 +51,7 @@ int spawn_program(const std::vector<std::string>& words, const char* errors) {
   ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0600);
-  // A session of its own: what ends the gate at a terminal leaves it alone.
+  // Its own session, so that signals of the gate's terminal do not reach it.
   sigset_t none;
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&how, &none);
@@ -214,7 +214,7 @@ std::string Haproxy::why_it_ended() const {
 
 void Haproxy::gone(int pid, bool killed) {
   if (next_ && next_->pid == pid) {
-    // The end of a process that was killed says nothing about its configuration, so after the first
+    // The end of a killed process does not mean that its configuration is wrong, so after the first
     // such end another one starts at once.
     if (const int failed = ++failed_starts_; killed && failed == 1)
       not_before_ = {};
@@ -237,7 +237,7 @@ void Haproxy::gone(int pid, bool killed) {
   changed_();
 }
 
-// False: the process does not answer any more.
+// Returns false if the process does not answer any more.
 bool Haproxy::tell(Process& process, const std::vector<std::string>& commands) {
   for (const std::string& command : commands) {
     const auto said = process.admin->ask(command);
@@ -268,7 +268,7 @@ void Haproxy::look_at(Process& process) {
 }
 
 void Haproxy::look() {
-  // What HAProxy says of each change of a server is of no use later.
+  // HAProxy's messages about each change of a server are useless later.
   const std::string errors = file("haproxy.errors");
   struct stat said {};
   if (::stat(errors.c_str(), &said) == 0 && said.st_size > kMostErrors)
@@ -280,7 +280,7 @@ void Haproxy::look() {
       const auto pid = admin->process();
       if (pid && *pid == current_->pid) current_->admin = std::move(*admin);
     }
-  // A process that has nothing to answer ends by itself once nobody asks it any more.
+  // A process without open requests ends by itself once nobody connects to it any more.
   leaving_.remove_if([](Process& p) {
     const bool idle = std::ranges::all_of(p.seen, [](const auto& backend) {
       return backend.second.waiting == 0 &&

@@ -1,8 +1,8 @@
-// The processes of HAProxy: at most one that takes connections, and those that it has replaced,
-// which answer what they have. A process outlives the gate: a new gate takes it over.
+// The processes of HAProxy: at most one that accepts connections, and replaced ones, which finish
+// their requests. A process outlives the gate: a new gate takes it over.
 //
-// What only a new process can serve (another backend, another key) starts one, which takes the
-// listening sockets from the one before; everything else is changed in all processes at run time.
+// Changes that need a new process (another backend, another key) start one, which takes over the
+// listening sockets; all other changes are made in the running processes.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,8 @@
 
 namespace gantry::gate {
 
-// Reads the lines that HAProxy's processes write of requests, over a unix socket: each process has
-// a connection, by which it sends them in large pieces. If the gate is away, HAProxy keeps some
-// thousand lines for it.
+// Reads HAProxy's log lines about requests from a unix socket: each process has a connection, on
+// which it sends them in large pieces. If the gate is down, HAProxy keeps some thousand lines.
 class LogReader {
  public:
   using OnLine = std::function<void(std::string_view line)>;
@@ -63,8 +62,8 @@ class Admin {
   // unavailable: nobody is there.
   static Result<Admin> connect(const std::string& path);
 
-  // Sends one command and returns what it says. It blocks for kAnswerMs at most; after an error the
-  // connection is of no use any more.
+  // Sends one command and returns the answer. It blocks for at most kAnswerMs; after an error the
+  // connection cannot be used any more.
   Result<std::string> ask(const std::string& command);
 
   // The process at the other end; 0 = it is not known.
@@ -93,7 +92,7 @@ class Haproxy {
   // time; what cannot be done now is done by a later call.
   void bring_to(const Layout& layout, const std::string& issuer, const std::vector<TokenKey>& keys);
 
-  // Looks at all processes anew. Each call asks each of them two questions.
+  // Reads the state of all processes. Each call sends two commands to each of them.
   void look();
   [[nodiscard]] std::vector<Seen> seen() const;
   [[nodiscard]] std::map<std::string, std::uint32_t> held() const;
@@ -106,7 +105,7 @@ class Haproxy {
   struct Process {
     int pid = 0;
     loop::Watch ended;
-    std::optional<Admin> admin;  // none: it does not answer yet, or not any more
+    std::optional<Admin> admin;  // nullopt: it does not answer yet, or not any more
     Blocks blocks;
     Tables tables;
     Seen seen;
@@ -133,7 +132,7 @@ class Haproxy {
   std::unique_ptr<Process> current_, next_;
   std::list<Process> leaving_;
   loop::Watch trying_, ending_;
-  Instant not_before_{};  // of the next start
+  Instant not_before_{};  // earliest time of the next start
   int failed_starts_ = 0;
   LogLimit refused_;
 };

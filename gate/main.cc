@@ -120,7 +120,7 @@ int serve(const GateConfig& config, const std::string& table, Logger& log) {
   return 0;
 }
 
-// A client.conf beside gantry.yaml says where the controller is, unless GANTRY_CONF does.
+// A client.conf beside gantry.yaml has the controller's address, unless GANTRY_CONF is set.
 void find_client_config(const std::string& config) {
   const std::string directory = config.substr(0, config.rfind('/') + 1);
   if (directory.empty() || ::access((directory + "client.conf").c_str(), R_OK) != 0) return;

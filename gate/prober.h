@@ -13,7 +13,7 @@
 
 namespace gantry::gate {
 
-// One question: a GET of `path`, or, with "", whether anybody listens.
+// One probe: a GET of `path`, or with "" only a connection.
 struct Question {
   std::string address;  // numeric
   std::uint16_t port = 0;

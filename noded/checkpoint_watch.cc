@@ -17,15 +17,15 @@
 namespace gantry::node {
 namespace {
 
-// Runs in the child, after fork: it makes only system calls and allocates nothing. It writes a time
-// for each path, in microseconds since 1970; 0: there is no such file that the job may see.
+// Runs in the child, after fork, so it makes only system calls and allocates nothing. It writes a
+// time for each path, in microseconds since 1970; 0 if there is no such file that the job may see.
 [[noreturn]] void look_as_user(const Owner& owner, const gid_t* groups, std::size_t group_count,
                                const std::vector<std::string>& paths,
                                const std::vector<runtime::StorageView>& views, int out) {
   if (runtime::become_user(owner.uid.value(), owner.gid.value(), groups, group_count) != nullptr)
     ::_exit(1);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(1);
-  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's locks and sockets
+  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's inherited locks and sockets
   for (std::size_t i = 0; i < paths.size(); ++i) {
     struct stat facts {};
     std::int64_t time = 0;
@@ -66,7 +66,7 @@ std::vector<proto::AttemptCheckpoint> CheckpointWatch::newest(Instant now) const
 void CheckpointWatch::look() {
   std::set<Uid> users;
   for (const auto& [key, one] : watched_) users.insert(one.owner.uid);
-  // Users whose last look has not come back yet are left out.
+  // Skips users whose last look has not ended yet.
   for (const auto& [number, one] : looks_)
     for (const proto::AttemptKey& key : one.keys)
       if (const auto it = watched_.find(key); it != watched_.end())
@@ -103,7 +103,7 @@ void CheckpointWatch::start(Uid user) {
   }
   auto watch =
       loop_.on_process_end(one.pid, [this, number](loop::ProcessEnd) { finished(number); });
-  if (!watch) {  // the child is gone already, and was not reaped: what it wrote is there
+  if (!watch) {  // the child has ended but was not reaped, so its output is complete
     finished(number);
     return;
   }

@@ -1,5 +1,5 @@
 // Looks at the checkpoint files of running jobs (--checkpoint-file) and remembers when each was
-// last written. A short-lived child process with the ids of the jobs' user does it, one for all
+// last written. A short-lived child process with the user's ids does that, one process for all
 // files of a user. So neither permissions nor a slow file server can stop the daemon; see
 // log_reader.h.
 //
@@ -34,7 +34,7 @@ class CheckpointWatch {
   void watch(const proto::AttemptKey& key, const Owner& owner, const std::string& path,
              runtime::StorageView view);
   void drop(const proto::AttemptKey& key) { watched_.erase(key); }
-  // The checkpoints that have been written, and when, by the clock whose present time is `now`.
+  // The checkpoints that were written, and when, by the clock whose present time is `now`.
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> newest(Instant now) const;
 
  private:
@@ -47,7 +47,7 @@ class CheckpointWatch {
   struct Look {
     std::vector<proto::AttemptKey> keys;
     std::vector<std::string> paths;
-    std::vector<runtime::StorageView> views;  // of each path
+    std::vector<runtime::StorageView> views;  // what the job sees of the storage, for each path
     Fd times;
     pid_t pid = 0;
     loop::Watch ended, limit;

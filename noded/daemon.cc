@@ -49,8 +49,8 @@ void Daemon::start(JobSockets& sockets, UserSocket* users) {
   finish_turn();
 }
 
-// A command whose connection to the controller ends is told so at once, also if it asked by way of
-// this daemon.
+// When a command's connection to the controller ends, the command is told at once, even if it asked
+// through this daemon.
 void Daemon::watch_link() {
   const auto source = parts_.link.watch_link();
   if (!source) {
@@ -162,8 +162,7 @@ void Daemon::act(Action&& action) {
              action);
 }
 
-// A report that is lost here is repeated, because the core waits for the controller's
-// acknowledgement.
+// A lost report is sent again, because the core waits for the controller's acknowledgement.
 void Daemon::send(Report&& report) {
   if (auto* registration = std::get_if<proto::NodeRegister>(&report))
     for (const proto::AttemptSleep& sleep : parts_.runtime->asleep())
@@ -303,7 +302,7 @@ Result<void> MemoryFile::remember(const RememberContact& what, Instant now) {
                               runtime::contact_text(contact), runtime::Durability::none);
 }
 
-// Removes the contact file if there is no fencing, so that no shim counts the silence.
+// Removes the contact file if fencing is off, so that no shim counts the silence.
 namespace {
 
 template <class T>

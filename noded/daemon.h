@@ -1,11 +1,10 @@
 // The node daemon: the core, what carries out its actions, and the link to the controller, in one
 // loop.
 //
-// At the end of each turn the core's actions are carried out, and the events that they bring go
-// back into the core. When the core asks for nothing more, its messages are sent. An epoch that
-// cannot be made durable ends the daemon with a clear message; its jobs run on under their shims.
-// If the highest job id or the last contact cannot be written, the daemon warns and writes it
-// later.
+// At the end of each turn the core's actions are carried out, and the resulting events go back into
+// the core. When there are no more actions, its messages are sent. An epoch that cannot be made
+// durable ends the daemon with a clear message; its jobs continue under their shims. If the highest
+// job id or the last contact cannot be written, the daemon warns and writes it later.
 #pragma once
 
 #include <memory>
@@ -33,9 +32,9 @@
 
 namespace gantry::node {
 
-// Keeps what a node daemon must remember over a restart, besides its attempts: the newest
-// controller and the highest job id that it was told, and under fencing when that controller was
-// last known to hear it. The files are in the state directory:
+// Keeps what a node daemon must remember over a restart, besides its attempts: the epoch of the
+// newest controller, the highest job id that it was told, and under fencing when that controller is
+// known to have last received its messages. The files are in the state directory:
 //
 //   memory.msgpack   Memory without the contact; durable through a power cut
 //   contact          under fencing, for the shims as well (noded/runtime/job_dir.h); outlives the
@@ -45,7 +44,7 @@ namespace gantry::node {
 // has only one daemon.
 class MemoryFile {
  public:
-  // Makes the directory. wrong_state: another daemon uses it.
+  // Makes the directory. Error wrong_state: another daemon uses it.
   static Result<MemoryFile> open(const std::string& state_dir);
 
   [[nodiscard]] const Memory& memory() const { return memory_; }
@@ -72,12 +71,12 @@ class Daemon {
     MemoryFile memory;
     net::Dealer link;
     std::unique_ptr<AttemptRuntime> runtime;
-    // The GPUs, with what attempts of earlier daemons hold; it is called when those are known.
+    // The GPUs, including those that attempts of earlier daemons hold; called when these are known.
     // Empty: the node has no GPUs.
     std::function<GpuInventory()> gpus;
     std::vector<std::string> storage{};  // noded.storage
   };
-  // start() takes `sockets` as an argument, because the runtime needs them and is made before the
+  // start() gets `sockets` as an argument, because the runtime needs them and is made before the
   // daemon.
   Daemon(loop::Loop& loop, const Logger& log, Parts parts);
   ~Daemon();
@@ -86,13 +85,13 @@ class Daemon {
 
   // `users` is null unless this is a login node.
   void start(JobSockets& sockets, UserSocket* users);
-  // Says goodbye to the controller and then stops the loop. Jobs run on.
+  // Tells the controller that the daemon stops, then stops the loop. Jobs continue.
   void stop() { leave({}); }
-  // The same without a goodbye, for a daemon that follows at once: to the controller the node stays
-  // as it is until that one registers.
+  // Stops without telling the controller, for a daemon that is replaced at once: for the controller
+  // nothing changes until the new one registers.
   void make_way() { leave({.makes_way = true}); }
   void gpus_changed(const GpuInventory& now) { events_.emplace_back(GpusChanged{now}); }
-  // Takes an event that an action brings between two turns.
+  // Accepts an event that an action produces between two turns.
   void take(Input&& event) { events_.push_back(std::move(event)); }
   // Returns false if there is no session with the controller now.
   bool relay(const proto::NodeRelay& relay) { return pass_on(relay); }
@@ -101,11 +100,11 @@ class Daemon {
 
   [[nodiscard]] std::optional<Error> failure() const { return failure_; }
 
-  // Is called at each registration with the key that signs step permissions.
+  // Called at each registration with the key that signs step permissions.
   std::function<void(std::string_view)> on_permission_key;
-  // Is called when the controller orders the configuration to be read again.
+  // Called when the controller orders the configuration to be read again.
   std::function<void()> on_reread;
-  // Gives what a heartbeat tells of neighbours; empty: nobody looks.
+  // Returns what a heartbeat reports about neighbours; empty function: nothing is watched.
   std::function<proto::NodeSharing()> sharing;
 
  private:
@@ -118,7 +117,7 @@ class Daemon {
   void act(Action&& action);
   void send(Report&& report);
   void set_timer(std::optional<Instant> wake);
-  // Logs the first failure to write something that may be lost, and later that it is written again.
+  // Logs the first failed write of data that may be lost, and later that writing works again.
   void say_kept(bool& was_kept, const Result<void>& kept, std::string_view what);
   void fail_with(Error error);
 
@@ -130,20 +129,20 @@ class Daemon {
   LogReader logs_;
   JobSockets* sockets_ = nullptr;
   UserSocket* users_ = nullptr;
-  std::vector<Input> events_;  // events that actions brought, for the core
+  std::vector<Input> events_;  // events produced by actions, for the core
   bool stopping_ = false;
   std::optional<Error> failure_;
   std::optional<Instant> armed_;
   bool was_registered_ = false;
-  bool link_lives_ = false;  // the controller has said something over the present connection
+  bool link_lives_ = false;  // the controller has sent something over the present connection
   bool job_kept_ = true, contact_kept_ = true;
-  std::string trouble_;  // as it was last logged
+  std::string trouble_;  // trouble as it was last logged
   LogLimit bad_message_, full_queue_;
   loop::Watch timer_, queue_, turn_, poll_, farewell_, link_;
 };
 
-// The node's side of the wire: turns bytes into orders, and reports into bytes, by the numbers of
-// messages.def. Only messages that the table calls orders can be decoded here, and ErrorReply.
+// The node's side of the wire: decodes orders and encodes reports, by the numbers of messages.def.
+// Only ErrorReply and messages that the table calls orders can be decoded here.
 
 using FromWire = std::variant<Order, proto::RelayReply, proto::ErrorReply, proto::RereadConfig>;
 

@@ -27,7 +27,7 @@ std::vector<sampling::WatchedJob> watched(std::vector<runtime::RunningJob> runni
   return out;
 }
 
-// Nodes of one machine have their ports one behind the other, in the order of the file.
+// Nodes on one machine have consecutive ports, in the order of the file.
 Result<std::uint16_t> metrics_port(const Config& config, const std::string& node) {
   if (config.noded.metrics_port == 0) return 0;
   std::string host;

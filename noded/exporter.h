@@ -1,8 +1,8 @@
-// GET /metrics of a node, for Prometheus: its figures and those of its jobs (noded/metrics). Who
-// asks needs a token of the file noded.metrics_tokens, as at the controller: that of a tenant shows
-// the tenant's jobs and nothing else.
+// GET /metrics of a node, for Prometheus: its figures and those of its jobs (noded/metrics). A
+// request needs a token from the file noded.metrics_tokens, as at the controller: a tenant's token
+// shows the tenant's jobs and nothing else.
 //
-// The figures are read when somebody asks, and are the same for everybody who asks within a second.
+// The figures are read at a request, and are reused for further requests within a second.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@
 
 namespace gantry::node {
 
-// The port of this node's metrics, as noded.metrics_port says; 0 = none.
+// The port of this node's metrics, from noded.metrics_port; 0 = none.
 Result<std::uint16_t> metrics_port(const Config& config, const std::string& node);
 
 class Exporter {
@@ -47,7 +47,7 @@ class Exporter {
   using Figures = std::shared_ptr<const metrics::NodeFigures>;
   Exporter(Parts parts, loop::Loop& loop);
   http::Response answer(const http::Request& request, const std::atomic<bool>& stopping);
-  void read(const std::function<void(Figures)>& done);  // on the loop
+  void read(const std::function<void(Figures)>& done);  // runs on the loop
 
   Parts parts_;
   loop::Loop& loop_;
@@ -55,10 +55,10 @@ class Exporter {
   http::Tokens tokens_;  // used by the server's thread only
   Figures last_;
   std::chrono::steady_clock::time_point read_at_;
-  std::unique_ptr<http::Server> server_;  // ends first
+  std::unique_ptr<http::Server> server_;  // destroyed first
 };
 
-// What watches a running job needs to know of it.
+// What watchers of a running job need to know about it.
 std::vector<sampling::WatchedJob> watched(std::vector<runtime::RunningJob> running);
 
 }  // namespace gantry::node

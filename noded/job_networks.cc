@@ -23,8 +23,8 @@
 namespace gantry::node {
 namespace {
 
-// Namespaces are made, and removed, when nothing has started or ended for so long. While jobs come
-// without a pause this many are kept ready, and at most so many ended ones are left.
+// Namespaces are made, and removed, when nothing has started or ended for this long. While jobs
+// come without a pause, this many are kept ready, and at most this many ended ones are left.
 constexpr Duration kIdle = milliseconds(200);
 constexpr std::size_t kLeastReady = 4, kMostLeft = 64;
 
@@ -50,13 +50,13 @@ Result<std::string> try_job_networks(const JobNetworks::Options& options,
   return network::introduction(options.transport, options.key_file, host);
 }
 
-// What is ready for jobs to come.
+// Network namespaces that are ready for the next jobs.
 struct JobNetworks::Stock {
   std::size_t ready = 0;
-  bool makes = false;  // namespaces can be made here at present
+  bool makes = false;  // true if namespaces can be made at present
 };
 
-// What the thread works on; nobody else touches it after adopt(), but for `waiting`.
+// The data of the thread; nothing else uses it after adopt(), except `waiting`.
 struct JobNetworks::Work {
   using Done = std::function<void(Result<JobNetworkPlace>&&)>;
   struct Start {
@@ -72,7 +72,7 @@ struct JobNetworks::Work {
   Work(Options o, const Logger& l) : options(std::move(o)), log(l) {}
 
   // Opens the fabric, which needs the node's number. The number changes only when the controller
-  // has another store, and then no job of the old one may run any more.
+  // has another store, and then jobs of the old one must not run any more.
   Result<void> open(const proto::NetworkPart& own) {
     if (fabric && number == own.number) return {};
     if (fabric && fabric->attempts() > 0)
@@ -114,14 +114,14 @@ struct JobNetworks::Work {
     return out;
   }
 
-  // A start that has not been made yet is not made any more, and its caller hears nothing.
+  // Drops a start that has not been made yet; its caller is not called back.
   void end_later(const proto::AttemptKey& key) {
     const std::scoped_lock lock(mutex);
     std::erase_if(waiting.starts, [&](const Start& start) { return start.key == key; });
     waiting.ends.push_back(key);
   }
 
-  // Makes all starts and ends that wait. `told` gets what is to be called on the loop.
+  // Makes all waiting starts and ends. `told` gets the functions to be called on the loop.
   void turn(const std::function<void(std::function<void()>)>& told) {
     Waiting now;
     {
@@ -136,7 +136,7 @@ struct JobNetworks::Work {
       auto kept = std::make_shared<Result<JobNetworkPlace>>(std::move(place));
       told([done, kept] { done(std::move(*kept)); });
     };
-    // Another number needs another fabric, which is opened when nothing runs in this one.
+    // Another node number needs another fabric, which is opened when nothing runs in this one.
     if (fabric && std::ranges::any_of(now.starts, [&](const Start& start) {
           return start.network.own.number != number;
         })) {
@@ -185,7 +185,7 @@ struct JobNetworks::Work {
 
   [[nodiscard]] std::size_t wanted() const { return options.ready; }
 
-  // Once for each reason, since it may go on for long.
+  // Logs each reason once, because the problem may last for long.
   void say(const char* what, const Error& why) {
     if (why.message != said) log.warning(what, {{"why", why.message}});
     said = why.message;
@@ -203,7 +203,7 @@ struct JobNetworks::Work {
     const auto done = running.empty() ? network::Fabric::remove(options.directory)
                                       : open(running.front().second.own);
     if (!done) log.error("jobs' networks cannot be taken over", {{"why", done.error().message}});
-    // The daemon before may have held some of them back for others' sake.
+    // The previous daemon may have throttled some of them for the sake of others.
     for (const auto& [key, given] : running)
       for (const auto way : {network::Fabric::Way::sends, network::Fabric::Way::receives})
         if (done && fabric)
@@ -211,7 +211,8 @@ struct JobNetworks::Work {
             complain(key, own.error().message);
   }
 
-  // What is known of the attempt, and a socket in its namespace that connects to the target.
+  // Returns what is known of the attempt, and a socket in its namespace that connects to the
+  // target.
   Result<proto::AttemptNetwork> look(const proto::AttemptKey& key, const std::string& target,
                                      Fd& socket) {
     const auto it = orders.find(key);
@@ -245,7 +246,7 @@ struct JobNetworks::Work {
       }
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // nobody is asked in the machine's name
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // the machine's resolver is not used
     addrinfo* found = nullptr;
     if (::getaddrinfo(host.c_str(), target.c_str() + colon + 1, &hints, &found) != 0)
       return fail(ErrorCode::invalid_argument,
@@ -283,11 +284,12 @@ struct JobNetworks::Work {
   Options options;
   const Logger& log;
   std::unique_ptr<network::Fabric> fabric;
-  // Attempts of earlier daemons which could not be taken over yet; the next open() tries it again.
+  // Attempts of earlier daemons that could not be taken over yet; the next open() tries again.
   std::vector<network::JobNetwork> earlier;
   std::uint32_t number = 0;
-  std::map<proto::AttemptKey, proto::JobNetwork> orders;  // of the attempts that have a network
-  bool makes = true;                                      // what tend() found the last time
+  std::map<proto::AttemptKey, proto::JobNetwork>
+      orders;         // facts of the attempts that have a network
+  bool makes = true;  // result of the last tend()
   std::string said;
   std::mutex mutex;  // guards waiting
   Waiting waiting;
@@ -341,8 +343,8 @@ SiteLinks::Place JobNetworks::place_of(const proto::AttemptKey& key) const {
   return {key, network::space_file_of(work_->options.directory, key)};
 }
 
-// The network is there; now the site's plugins have their turn. An attempt that was given up
-// meanwhile gets none.
+// The network is ready; next the site's plugins run. An attempt that was given up meanwhile gets
+// none.
 void JobNetworks::add_links(const proto::AttemptKey& key, Result<JobNetworkPlace>&& place,
                             const std::function<void(Result<JobNetworkPlace>&&)>& done) {
   if (attaching_.erase(key) == 0 || !place) return done(std::move(place));
@@ -363,7 +365,7 @@ void JobNetworks::detach(const proto::AttemptKey& key) {
   end();
 }
 
-// The first of several turns that are posted makes all starts and ends; the others find nothing.
+// The first of several posted calls makes all starts and ends; the others find nothing to do.
 void JobNetworks::turn() {
   ++turns_;
   thread_.post([this, work = work_, outlet = outlet_, removals = removals_] {
@@ -378,12 +380,12 @@ void JobNetworks::turn() {
   });
 }
 
-// Calls for another namespace at once if few are ready, and otherwise when nothing has started or
-// ended for a while.
+// Makes another namespace at once if few are ready, and otherwise when nothing has started or ended
+// for a while.
 void JobNetworks::tend(const Stock& stock) {
   const std::size_t wanted = work_->wanted();
   if (!stock.makes || stock.ready >= wanted) return;
-  const bool idle = turns_ == idle_after_;  // in an idle time one follows the other
+  const bool idle = turns_ == idle_after_;  // in an idle time one piece of work follows the other
   if (idle || stock.ready < std::min(kLeastReady, wanted)) return do_one();
   idle_ = loop_.after(kIdle, [this] {
     idle_after_ = turns_;
@@ -430,7 +432,7 @@ void JobNetworks::hold(const proto::AttemptKey& key, network::Fabric::Way way,
                        std::uint64_t bytes_per_second) {
   thread_.post([work = work_, key, way, bytes_per_second] {
     const auto order = work->orders.find(key);
-    if (!work->fabric || order == work->orders.end()) return;  // it has ended
+    if (!work->fabric || order == work->orders.end()) return;  // the attempt has ended
     const auto done = work->fabric->limit(
         key, way, bytes_per_second > 0 ? bytes_per_second * 8 : order->second.bits_per_second);
     if (!done) work->complain(key, done.error().message);
@@ -445,7 +447,7 @@ void JobNetworks::count(std::function<void(Result<network::Fabric::Counts>&&)> d
   });
 }
 
-// Waits on the loop for the connection to be there or to be refused.
+// Waits on the loop until the connection is made or refused.
 void JobNetworks::try_out(Trial trial) {
   constexpr Duration kPatience = seconds(3);
   const std::uint64_t number = next_trial_++;

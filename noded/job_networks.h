@@ -1,10 +1,10 @@
-// The networks of this node's jobs (noded/network/fabric.h) for the daemon's loop: calls wait for
+// The networks of this node's jobs (noded/network/fabric.h) for the daemon's loop. Calls wait for
 // the kernel, so they are made on a thread of their own, one after the other; starts and ends that
-// wait at the same moment are made together. What comes of them is told on the loop.
+// wait at the same moment are made together. Results are reported on the loop.
 //
-// When no job has started or ended for a moment, namespaces are made in advance for the next ones;
-// a start waits for at most one that is being made. What ended jobs left is removed by a thread of
-// its own, so that nobody waits for it.
+// When no job has started or ended for a moment, namespaces are made in advance for the next jobs;
+// a start waits for at most one that is being made. A thread of its own removes what ended jobs
+// left, so that nobody waits for that.
 #pragma once
 
 #include <functional>
@@ -29,24 +29,27 @@ namespace gantry::node {
 // Where a runtime finds the network of one attempt; paths.
 struct JobNetworkPlace {
   std::string space, sys;
-  std::vector<std::string> resolvers{};  // addresses of the name servers that it may ask
+  std::vector<std::string> resolvers{};  // addresses of the name servers that the attempt may use
 };
 
 class JobNetworks {
  public:
   struct Options {
-    std::string directory;     // of the node's and the jobs' namespaces; made if it is not there
-    std::string cluster;       // its name; clusters of different names do not hear each other
-    network::Blocks blocks{};  // that jobs have addresses from
+    std::string
+        directory;  // directory of the node's and the jobs' namespaces; made if it does not exist
+    std::string
+        cluster;  // its name; clusters with different names do not receive each other's packets
+    network::Blocks blocks{};  // address ranges of jobs
     network::Transport transport = network::Transport::vxlan;
-    std::string key_file{};       // of wireguard's secret key; made if it is not there
-    network::Cni::Options cni{};  // the site's own links of jobs; without a list there are none
-    // Machines of the cluster, as HOST or HOST:PORT, which no job reaches by a way out.
+    std::string key_file{};       // file of wireguard's secret key; made if it does not exist
+    network::Cni::Options cni{};  // the site's CNI plugins; with an empty list there are none
+    // Machines of the cluster, as HOST or HOST:PORT, which jobs cannot reach through a network
+    // profile.
     std::vector<std::string> machines{};
     std::vector<std::string> resolvers{};  // noded.resolvers
-    std::uint32_t ready = 0;               // namespaces to be made in advance: noded.ready_networks
+    std::uint32_t ready = 0;               // namespaces made in advance: noded.ready_networks
   };
-  // Attempts of earlier daemons, which still run.
+  // Attempts of earlier daemons that still run.
   using Running = std::vector<std::pair<proto::AttemptKey, proto::JobNetwork>>;
 
   JobNetworks(Options options, loop::Loop& loop, const Logger& log);
@@ -54,26 +57,28 @@ class JobNetworks {
   JobNetworks(const JobNetworks&) = delete;
   JobNetworks& operator=(const JobNetworks&) = delete;
 
-  // Takes over what is there of these attempts, and removes the rest. Called once, before attach().
+  // Takes over the networks of these attempts, and removes the others. Called once, before
+  // attach().
   void adopt(Running running);
-  // Calls `done` on the loop when the attempt has its network and its rules hold, or with why not;
-  // not if detach() comes before anything was made.
+  // Calls `done` on the loop when the attempt has its network and firewall rules, or with an error;
+  // not called if detach() comes before anything was made.
   void attach(const proto::AttemptKey& key, const proto::JobNetwork& network,
               std::function<void(Result<JobNetworkPlace>&&)> done);
   void detach(const proto::AttemptKey& key);
-  // Says what the attempt's network is and what it has counted, and tries the target ("HOST:PORT",
-  // an address or a node of the job; "" = none) from within; calls `done` on the loop.
+  // Reports the attempt's network and its counters, and tries to connect to the target
+  // ("HOST:PORT", an address or a node of the job; "" = none) from inside; calls `done` on the
+  // loop.
   void probe(const proto::AttemptKey& key, const std::string& target,
              std::function<void(Result<proto::AttemptNetwork>&&)> done);
-  // Holds what the attempt sends, or receives, to so many bytes per second; 0 = to its own rate
-  // again, which every attempt of an earlier daemon gets back by itself.
+  // Limits what the attempt sends, or receives, to this many bytes per second; 0 = back to its own
+  // rate, which attempts of an earlier daemon get back by themselves.
   void hold(const proto::AttemptKey& key, network::Fabric::Way way, std::uint64_t bytes_per_second);
-  // Tells what all networks have carried; nothing if none was ever made. Calls `done` on the loop.
+  // Reports the traffic of all networks; nullopt if none was ever made. Calls `done` on the loop.
   void count(std::function<void(Result<network::Fabric::Counts>&&)> done);
-  // The address by which the job is known on the part's node: IPv4 if it has one there, else IPv6.
+  // The address of the job on the part's node: IPv4 if it has one there, else IPv6.
   [[nodiscard]] std::string address_of(const proto::NetworkPart& part) const;
-  // Removes everything if no attempt has a network, and waits for it, two seconds at most; the last
-  // call.
+  // Removes everything if no attempt has a network, and waits for it, at most two seconds; call it
+  // last.
   void leave();
 
  private:
@@ -96,12 +101,12 @@ class JobNetworks {
 
   loop::Loop& loop_;
   network::Blocks blocks_;
-  std::unique_ptr<SiteLinks> links_;         // null: the site has none
-  std::set<proto::AttemptKey> attaching_{};  // their network is not there yet
+  std::unique_ptr<SiteLinks> links_;         // null: the site has no CNI plugins
+  std::set<proto::AttemptKey> attaching_{};  // attempts whose network is not ready yet
   std::map<std::uint64_t, Trial> trials_;
   std::uint64_t next_trial_ = 1;
-  bool tending_ = false;                          // a piece of work of idle times is under way
-  std::uint64_t turns_ = 0, idle_after_ = ~0ULL;  // the turn behind which an idle time has begun
+  bool tending_ = false;                          // idle-time work is in progress
+  std::uint64_t turns_ = 0, idle_after_ = ~0ULL;  // the call after which an idle time has begun
   loop::Watch idle_;
   std::shared_ptr<Work> work_;
   std::shared_ptr<gpu::Outlet> outlet_;
@@ -109,9 +114,9 @@ class JobNetworks {
   std::shared_ptr<gpu::DriverThread> removals_;
 };
 
-// Makes a network of one job and removes it again, below `directory`; says what this node tells
-// the others for its transport, which know it by this address, or what the machine lacks. May ask
-// the resolver.
+// Makes a network of one job and removes it again, below `directory`, as a test; returns what this
+// node reports to the others about its transport (they know it by this address), or what the
+// machine lacks. May call the resolver.
 Result<std::string> try_job_networks(const JobNetworks::Options& options,
                                      const std::string& directory, const std::string& address);
 

@@ -12,8 +12,8 @@ namespace gantry::node {
 namespace {
 
 constexpr Duration kLookEach = seconds(5);
-constexpr Duration kAskAgain = seconds(10);  // if the controller has not answered
-// New tokens are asked for when this part of their time is over.
+constexpr Duration kAskAgain = seconds(10);  // pause if the controller has not answered
+// New tokens are requested when this part of their lifetime is over.
 constexpr std::int64_t kPartOfLife = 2, kPartsOfLife = 3;
 
 void wipe(Bytes& content) {
@@ -28,7 +28,8 @@ Duration lasts(const std::vector<proto::IdentityToken>& tokens) {
 }
 
 Duration now() {
-  const runtime::Uptime up = runtime::uptime();  // tokens end while the machine sleeps, too
+  const runtime::Uptime up =
+      runtime::uptime();  // a clock that counts while the machine sleeps, too
   return up.awake + up.asleep;
 }
 

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kNotRegular = 254;  // exit status of the child; others are errno, or 0
 
-// Opens the path first with a descriptor that can neither read nor write, so that nothing but a
-// regular file is ever opened.
+// Opens the path first with an O_PATH descriptor, which can neither read nor write, so that only a
+// regular file is ever opened for reading.
 int open_regular(const char* path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
@@ -44,14 +44,14 @@ int open_regular(const char* path) {
   return in;
 }
 
-// Runs in the child, after fork: it makes only system calls and allocates nothing.
+// Runs in the child, after fork, so it makes only system calls and allocates nothing.
 [[noreturn]] void copy_as_user(const proto::FetchLog& fetch, const runtime::StorageView& view,
                                const gid_t* groups, std::size_t count, int out) {
   if (runtime::become_user(fetch.owner.uid.value(), fetch.owner.gid.value(), groups, count) !=
       nullptr)
     ::_exit(errno);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(errno);
-  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's locks and sockets
+  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's inherited locks and sockets
   const int in = open_regular(fetch.path.c_str());
   if (!runtime::shows(view, in)) ::_exit(ENOENT);
   auto offset = static_cast<off_t>(fetch.offset);
@@ -124,7 +124,7 @@ void LogReader::read(const proto::FetchLog& fetch) {
   }
   auto watch = loop_.on_process_end(
       one.pid, [this, number](loop::ProcessEnd end) { finished(number, end); });
-  if (!watch) {  // the child was so quick that it is gone, and its status too
+  if (!watch) {  // the child has ended already, and was reaped
     const std::string why = watch.error().message;
     reads_.erase(number);
     return refuse(why);

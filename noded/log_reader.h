@@ -1,5 +1,5 @@
-// Reads parts of output files for `gctl logs`. A short-lived child process with the ids of the user
-// who asks reads them, so neither permissions nor a slow file server can stop the daemon.
+// Reads parts of output files for `gctl logs`. A short-lived child process with the asking user's
+// ids reads them, so neither permissions nor a slow file server can stop the daemon.
 //
 // Only regular files are read. It never blocks the loop; a read that takes longer than kReadLimit
 // is given up. At most kMaxReads run at a time, and at most kMaxReadsOfUser of them for one user.
@@ -24,8 +24,8 @@ inline constexpr Duration kReadLimit = seconds(10);
 
 class LogReader {
  public:
-  // `done` is called once for every read(), later or at once.
-  // `storage`: noded.storage, of which a job's owner reads only what the job may see.
+  // `done` is called once for every read(), at once or later. `storage`: noded.storage, of which a
+  // job's owner reads only what the job may see.
   LogReader(loop::Loop& loop, std::string node, std::vector<std::string> storage,
             std::function<void(proto::FetchLogReply&&)> done);
   ~LogReader();

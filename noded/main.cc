@@ -106,7 +106,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   return std::make_unique<RealRuntime>(std::move(*opened), std::move(real), sockets, loop, log);
 }
 
-// Returns null if no GPUs are declared, or the node runs nothing.
+// Returns null if no GPUs are declared, or the node runs no jobs.
 std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.node.gpus == 0 || s.runs_nothing) return nullptr;
@@ -135,7 +135,8 @@ std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
   return std::make_unique<JobNetworks>(network_options(s), loop, log);
 }
 
-// Says in `facts` how others reach the jobs here, or returns why there are no networks of jobs.
+// Puts into `facts` how other nodes reach the jobs here, or returns why there are no networks of
+// jobs.
 std::string lacks_networks(const Start& start, const AttemptRuntime& runtime,
                            proto::NodeRegister& facts) {
   if (::geteuid() != 0) return "the node daemon is not root";
@@ -150,8 +151,8 @@ std::string lacks_networks(const Start& start, const AttemptRuntime& runtime,
   return {};
 }
 
-// Adds the runtime's to the facts, and the networks of jobs if the cluster has them and this node
-// makes none.
+// Adds the runtime to the facts, and why this node makes no networks of jobs if the cluster has
+// them.
 void add_layers_off(const Start& start, const AttemptRuntime& runtime,
                     const NeighbourWatch* neighbours, const Logger& log,
                     proto::NodeRegister& facts) {
@@ -167,7 +168,7 @@ void add_layers_off(const Start& start, const AttemptRuntime& runtime,
   log.warning("isolation layer OFF", {{"layer", out.back()}});
 }
 
-// Returns null if nobody looks: it is switched off, or jobs have no cgroups here.
+// Returns null if neighbours are not watched: that is switched off, or jobs have no cgroups here.
 std::unique_ptr<NeighbourWatch> watch_neighbours(const Start& start, AttemptRuntime& attempts,
                                                  JobNetworks* networks, loop::Loop& loop,
                                                  const Logger& log) {
@@ -191,13 +192,13 @@ std::unique_ptr<NeighbourWatch> watch_neighbours(const Start& start, AttemptRunt
   return out;
 }
 
-// What is held back is let go while links can still be changed; `networks`: null if they stay.
+// Throttled jobs are released while links can still be changed; `networks` is null if links stay.
 void end_sharing(NeighbourWatch* neighbours, JobNetworks* networks) {
   if (neighbours != nullptr) neighbours->let_go();
   if (networks != nullptr) networks->leave();
 }
 
-// Returns null if the node serves no metrics, or runs nothing.
+// Returns null if the node serves no metrics, or runs no jobs.
 Result<std::unique_ptr<Exporter>> open_exporter(const Start& start, AttemptRuntime& attempts,
                                                 const Gpus* gpus, JobNetworks* networks,
                                                 loop::Loop& loop, const Logger& log) {
@@ -220,7 +221,7 @@ Result<std::unique_ptr<Exporter>> open_exporter(const Start& start, AttemptRunti
   return Exporter::open(std::move(parts), loop, log);
 }
 
-// The controller is told the end of a step that nobody else has heard.
+// Reports to the controller the end of a step if nobody else will report it.
 void tell_unheard_ends(AttemptRuntime& attempts, const std::unique_ptr<Daemon>& daemon,
                        const Logger& log) {
   auto* containers = dynamic_cast<RealRuntime*>(&attempts);
@@ -232,7 +233,7 @@ void tell_unheard_ends(AttemptRuntime& attempts, const std::unique_ptr<Daemon>& 
   };
 }
 
-// Returns an empty list if each CPU of the node is one of the machine's.
+// Returns an empty list if the node's CPUs are the machine's.
 std::vector<std::uint16_t> shared_cpus(const Start& start) {
   std::vector<std::uint16_t> cpus;
   if (start.settings.share_cpus)
@@ -240,7 +241,7 @@ std::vector<std::uint16_t> shared_cpus(const Start& start) {
   return cpus;
 }
 
-// Addresses that are names are left out: the site's resolver resolves those.
+// Addresses that are names are left out, because the site's resolver resolves those.
 std::map<std::string, std::string> numeric_addresses(const Config& config) {
   std::map<std::string, std::string> out;
   for (const NodeConfig& node : config.nodes) {
@@ -277,8 +278,8 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
                            loop, log, std::move(runtime), sockets);
 }
 
-// Returns null if this is no login node. Without the socket commands go to the controller
-// themselves, so it is no error if it cannot be made.
+// Returns null if this is no login node. A failure to make the socket is no error, because commands
+// then connect to the controller directly.
 std::unique_ptr<UserSocket> open_user_socket(const Start& start, loop::Loop& loop,
                                              const Logger& log, std::uint64_t first_channel,
                                              UserSocket::Hooks hooks) {
@@ -297,8 +298,8 @@ std::unique_ptr<UserSocket> open_user_socket(const Start& start, loop::Loop& loo
   return socket;
 }
 
-// Returns true if the configuration is to be read again and is valid; `next` then has it. `before`
-// is released once the daemon runs.
+// Returns true if the configuration was read again and is valid; `next` then has it. `before` is
+// released once the daemon runs.
 Result<bool> run(const Start& start, const Options& options, std::optional<Start>& before,
                  std::optional<Start>& next, Logger& log) {
   ASSIGN(memory, MemoryFile::open(start.settings.config.noded.state_dir));
@@ -360,7 +361,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
     if (steps) steps->set_permission_key(key);
   };
   if (neighbours) daemon->sharing = [&neighbours] { return neighbours->said(); };
-  bool ended = false;  // a signal ended the daemon: then no other is started
+  bool ended = false;  // a signal ended the daemon, so no other is started
   daemon->on_reread = [&] {
     if (ended) return;
     auto again = prepare(options);
@@ -401,8 +402,8 @@ void look_at_machine(Start& start) {
                                                                    : std::string());
 }
 
-// Runs one daemon after the other, each with the configuration as it was when the daemon started.
-// If a daemon cannot start, the next one runs with the configuration of the one before it.
+// Runs one daemon after the other, each with the configuration at its start. If a daemon cannot
+// start, the next one uses the previous configuration.
 Result<void> serve(Start start, const Options& options, Logger& log) {
   std::optional<Start> before;
   while (true) {
@@ -421,8 +422,8 @@ Result<void> serve(Start start, const Options& options, Logger& log) {
   }
 }
 
-// Files of each job's cgroup stay open, and so do networks that are made in advance; 1,024 would do
-// for some 60 jobs. What jobs may have is set with each of them.
+// Files of each job's cgroup stay open, and so do networks that are made in advance; the usual
+// limit of 1,024 would be enough for about 60 jobs. Limits of jobs are set separately.
 void open_many_files() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
@@ -467,8 +468,8 @@ int main_of(const std::vector<std::string>& args) {
 }  // namespace gantry::node
 
 int main(int argc, char** argv) {
-  // Secrets of jobs pass through, and must be in no core dump. A daemon that is not root gets none,
-  // and needs its own files of /proc.
+  // Secrets of jobs are in its memory, and must not get into a core dump. A daemon that is not root
+  // gets none, and needs its own files of /proc.
   if (::geteuid() == 0) ::prctl(PR_SET_DUMPABLE, 0);
   ::signal(SIGPIPE, SIG_IGN);
   return gantry::node::main_of({argv + 1, argv + argc});

@@ -14,8 +14,9 @@ namespace gantry::node {
 namespace {
 
 constexpr const char* kFile = "holds.msgpack";
-constexpr std::uint64_t kWeight = 100;                // of cpu, as every cgroup begins
-constexpr std::uint64_t kBytesOfRequest = 32 * 1024;  // as noded/neighbours/rates.cc weighs one
+constexpr std::uint64_t kWeight = 100;  // default cpu weight of every cgroup
+constexpr std::uint64_t kBytesOfRequest =
+    32 * 1024;  // bytes that one request counts, as in noded/neighbours/rates.cc
 
 neighbours::Rules rules_of(const NodedConfig& c) {
   using neighbours::Resource;
@@ -173,7 +174,7 @@ Result<void> NeighbourWatch::set(const neighbours::Hold& hold) {
   return runtime::limit_io(options_.cgroups, one.cgroup, one.disk, limit);
 }
 
-// What cannot be undone because its job has ended needs no undoing.
+// A hold whose job has ended need not be undone.
 void NeighbourWatch::undo(const KeptHold& one) {
   if (one.disk.empty())
     (void)runtime::weigh_cpu(options_.cgroups, one.cgroup, kWeight);

@@ -1,9 +1,10 @@
-// Watches who takes what from whom on this node (noded/sampling, noded/neighbours), and holds back
-// for a while who holds up others.
+// Watches which jobs slow down which others on this node (noded/sampling, noded/neighbours), and
+// throttles the cause for a while.
 //
-// What is about to be held is written down first, in `holds.msgpack` of the state directory, and is
-// undone from there by the next daemon if this one is killed. Its end undoes everything itself.
-// Links are not written down: the next daemon gives each job's link its own rate (job_networks.h).
+// A hold (one such throttling) is written to `holds.msgpack` in the state directory before it is
+// made, and the next daemon undoes it if this one is killed. At its normal end the daemon undoes
+// all holds. Holds of links are not written: the next daemon gives each job's link its own rate
+// (job_networks.h).
 #pragma once
 
 #include <functional>
@@ -24,11 +25,11 @@
 
 namespace gantry::node {
 
-// A hold as it is written down: what has to be undone, without anything else being known.
+// A hold as stored in the file: all that is needed to undo it.
 struct KeptHold {
   std::string cgroup;
-  std::string disk;             // "254:0"; "" = the weight of cpu
-  std::uint64_t own_bytes = 0;  // the job's own limit, which comes back
+  std::string disk;             // the held disk, "254:0"; "" = the hold is a cpu weight
+  std::uint64_t own_bytes = 0;  // the job's own limit, which is restored
   GANTRY_FIELDS(FIELD(1, cgroup), FIELD(2, disk), FIELD(3, own_bytes))
 };
 struct KeptHolds {
@@ -43,7 +44,8 @@ class NeighbourWatch {
     NodedConfig config;
     runtime::CgroupLayout cgroups;
     std::function<std::vector<sampling::WatchedJob>()> running;  // sorted by key
-    // Holds the link of a job to so many bytes per second; 0 = to its own rate. May be null.
+    // Limits the link of a job to this many bytes per second; 0 = back to its own rate. May be
+    // null.
     std::function<void(const proto::AttemptKey&, network::Fabric::Way, std::uint64_t)> limit_link{};
   };
   NeighbourWatch(Options options, loop::Loop& loop, const Logger& log);

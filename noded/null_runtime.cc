@@ -60,7 +60,7 @@ void NullRuntime::act(Instant now, Action&& action, std::vector<Input>& events) 
 
 namespace {
 
-constexpr Duration kPatience = seconds(2);  // to connect and to write, a few kilobytes each time
+constexpr Duration kPatience = seconds(2);  // to connect and to write a few kilobytes
 
 }  // namespace
 
@@ -83,8 +83,8 @@ Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
   return net::write_all(streams_[id]->socket.fd(), streams_[id]->crypt, kPatience);
 }
 
-// This end can send frames once the hello of the other end has come. When the other end closes, or
-// an error comes, the stream is closed here too.
+// Frames can be sent once the hello of the other end has come. When the other end closes, or an
+// error comes, the stream is closed here too.
 void NullSteps::on_readable(std::uint64_t id) {
   const auto it = streams_.find(id);
   if (it == streams_.end()) return;

@@ -1,9 +1,8 @@
-// A runtime that runs nothing: an attempt starts at once and exits 0 after 0 s; a held one does so
-// when it is released, and the holder of an allocation when it is told to end. Nothing is kept on
-// disk.
+// A runtime that runs nothing: an attempt starts at once and exits with 0 after 0 s; a held one
+// does so when it is released, and an allocation when it is told to end. Nothing is kept on disk.
 //
-// It is for measuring everything else, and is used only if the configuration names it alone,
-// `runtimes: [none]`. Every job shows that through layers_off.
+// It is for benchmarks of everything else, and is used only if the configuration names it alone,
+// `runtimes: [none]`. Every job shows that in layers_off.
 #pragma once
 
 #include <map>
@@ -28,7 +27,7 @@ class NullRuntime final : public AttemptRuntime {
   [[nodiscard]] int descriptor() const override { return -1; }
   void poll(Instant, std::vector<Input>&) override {}
 
-  // The owner of a holder, which lives until it is ended.
+  // The owner of an allocation, which lives until it is ended.
   [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;
 
  private:
@@ -36,12 +35,11 @@ class NullRuntime final : public AttemptRuntime {
     bool holder = false;
     Owner owner;
   };
-  std::map<AttemptKey, Waiting> waiting_;  // held attempts, and holders
+  std::map<AttemptKey, Waiting> waiting_;  // held attempts, and allocations
 };
 
-// Steps on a node that runs nothing: each task succeeds the moment it is launched, and the step's
-// grun hears of that over its stream as from a real node. It is only for benches, as
-// null_runtime.h.
+// Steps on a node that runs nothing: each task succeeds as soon as it is launched, and the step's
+// grun learns that over its stream as from a real node. Only for benchmarks, like null_runtime.h.
 class NullSteps final : public StepRuntime {
  public:
   NullSteps(const NullRuntime& attempts, loop::Loop& loop) : attempts_(attempts), loop_(loop) {}

@@ -189,7 +189,7 @@ Result<NodeSettings> settle(const Options& options, Config config) {
 
 namespace {
 
-// What this release keeps of what jobs are promised.
+// The promises to jobs that this release can keep.
 constexpr std::uint32_t kAbilities = bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) |
                                      bit_of(NodeAbility::staging) | bit_of(NodeAbility::doors);
 
@@ -219,7 +219,7 @@ FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& m
   facts.cpus = settings.cpus;
   for (const DeclaredGres& g : declared_gres(settings.node))
     facts.gres.push_back({g.name, g.count});
-  // A node that runs nothing needs no resources of the machine.
+  // A node without a runtime needs no resources of the machine.
   if (settings.runs_nothing) return out;
 
   if (!settings.share_cpus)

@@ -1,5 +1,5 @@
-// The command line of gantry-noded, and the configuration with these options applied. Options win
-// over the file, so that several nodes of one file can live on one machine (`gantry up`).
+// The command line of gantry-noded, and the configuration with these options applied. Options
+// override the file, so that several nodes of one file can run on one machine (`gantry up`).
 #pragma once
 
 #include <cstdint>
@@ -35,18 +35,18 @@ struct Options {
 };
 
 std::string usage_text();
-// usage: an option is not known, has no value, or has a wrong one.
+// Error usage: an option is not known, has no value, or has a wrong one.
 Result<Options> parse_options(const std::vector<std::string>& args);
 
 // The settings of this daemon: the file with the options applied.
 struct NodeSettings {
-  Config config;  // config.noded has the options applied
+  Config config;  // config.noded, with the options applied
   NodeConfig node;
   std::vector<std::uint16_t> cpus;  // CPUs of the node, sorted
   bool share_cpus = false;    // true: some of the CPUs do not exist here: see RealRuntimeOptions
   bool runs_nothing = false;  // runtimes: [none]
 };
-// not_found: the file has no node of that name.
+// Error not_found: the file has no node of that name.
 Result<NodeSettings> settle(const Options& options, Config config);
 
 // The facts that this node tells the controller about itself: the resources that the configuration
@@ -59,13 +59,13 @@ struct FactsReport {
 
 FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& machine);
 
-// The first start of a node: it makes its key, and shows the controller the token that an
+// The first start of a node: it makes its key, and sends the controller the token that an
 // administrator made for it (gctl enroll --token).
 
-// Makes the key pair in `key_file` unless it is there, has the controller take it for the node's,
-// and removes the token's file. Nothing happens if there is no such file, because the token was
-// used at an earlier start. The error unavailable means that the controller was not reached: the
-// token still counts, and who starts the daemon tries again.
+// Makes the key pair in `key_file` unless it exists, has the controller register it for the node,
+// and removes the token's file. Does nothing if there is no such file, because the token was used
+// at an earlier start. The error unavailable means that the controller was not reached: the token
+// is still valid, and the daemon can be started again.
 Result<void> enroll_once(const std::string& token_file, const std::string& key_file,
                          const std::string& node, const std::string& endpoint,
                          const net::PublicKey& server);

@@ -39,15 +39,15 @@ Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
   return Recovered::Stage::ended;
 }
 
-// Names of the job's nodes, with the addresses at which the job reaches them. A job that has
-// loopback alone reaches nothing but itself.
+// Names of the job's nodes, with the addresses at which the job reaches them. A job with only
+// loopback reaches nothing but itself.
 std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
                                             const RealRuntimeOptions& options) {
   std::map<std::string, std::string> out;
   if (launch.network && options.networks != nullptr) {
     const JobNetworks& networks = *options.networks;
     for (const proto::NetworkPart& peer : launch.network->peers)
-      if (peer.job != JobId{})  // otherwise it says where a node is that has no part of the job
+      if (peer.job != JobId{})  // otherwise the file has a node without a part of the job
         out.try_emplace(peer.node, networks.address_of(peer));
     out[options.node] = networks.address_of(launch.network->own);
     return out;
@@ -63,7 +63,7 @@ std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
   return out;
 }
 
-// Says where the job's secrets are; programs for AWS look for the token of their own.
+// Sets the variables for the job's secrets; programs for AWS look for their own variable.
 void add_secret_places(const proto::Launch& launch, std::map<std::string, std::string>& env) {
   if (launch.secrets.empty() && launch.identity.empty()) return;
   const std::string dir = runtime::kSecretsInside;
@@ -78,7 +78,7 @@ void add_secret_places(const proto::Launch& launch, std::map<std::string, std::s
 
 namespace {
 
-// GANTRY_DATASET_TRANSACTIONS_2026 for transactions-2026.
+// GANTRY_DATASET_TRANSACTIONS_2026 for the dataset transactions-2026.
 std::string variable_of_dataset(std::string_view name) {
   std::string out = "GANTRY_DATASET_";
   for (const char c : name)
@@ -88,7 +88,7 @@ std::string variable_of_dataset(std::string_view name) {
   return out;
 }
 
-// Where the doors of replicas are: at the node's address, if it is known as a number.
+// The address of the doors of replicas: the node's, if it is known as a number.
 std::string door_address(const RealRuntimeOptions& options) {
   const auto at = options.addresses.find(options.node);
   return at != options.addresses.end() ? at->second : options.config.listen_host;
@@ -281,7 +281,7 @@ Result<void> RealRuntime::write_secrets(proto::Launch& launch, runtime::LaunchRe
   return secrets_.begin(launch, request);
 }
 
-// Makes the job's network, if it has one, and begins.
+// Makes the job's network, if it has one, and starts the attempt.
 void RealRuntime::connect(const AttemptKey& key, Result<runtime::LaunchRequest>&& prepared) {
   if (!prepared || !prepared->parts) {
     preparing_.erase(key);
@@ -312,7 +312,7 @@ void RealRuntime::connect(const AttemptKey& key, Result<runtime::LaunchRequest>&
       });
 }
 
-// Answers later by an event; a node without networks of jobs answers too.
+// Answers later with an event; a node without networks of jobs answers too.
 void RealRuntime::probe(const proto::ProbeAttempt& asked) {
   const auto answer = [this, ticket = asked.ticket](Result<proto::AttemptNetwork>&& found) {
     proto::AttemptProbed reply;
@@ -359,7 +359,7 @@ bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
   return true;
 }
 
-// Reports the end together with what the job did on its GPUs, which is asked for first.
+// Reports the end together with the job's use of its GPUs, which is read first.
 void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& events) {
   if (options_.gpus == nullptr) return void(events.emplace_back(Ended{key, std::move(exit)}));
   auto ended = std::make_shared<Ended>(Ended{key, std::move(exit)});
@@ -369,7 +369,7 @@ void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& even
   });
 }
 
-// Watches the file whose path the job's first node was told.
+// Watches the checkpoint file whose path was given to the job on its first node.
 void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
   if (request.node_index == 0 && !request.checkpoint_file.empty())
     checkpoints_.watch(request.key, request.owner, request.checkpoint_file,
@@ -386,7 +386,7 @@ void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {
   if (const auto owner = runtime_->owner_of(key)) open_socket(key, owner->uid);
 }
 
-// A job without its socket runs all the same; only commands inside it cannot reach the controller.
+// A job without its socket still runs; only commands inside it cannot reach the controller.
 void RealRuntime::open_socket(const AttemptKey& key, Uid owner) {
   if (const auto opened = sockets_.open(key, owner, runtime_->run_dir(key)); !opened)
     log_.warning("a job has no socket", {{"job", key.job}, {"why", opened.error().message}});

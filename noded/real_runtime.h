@@ -26,13 +26,13 @@ struct RealRuntimeOptions {
   Gpus* gpus = nullptr;  // nullptr in tests
   const Gres* gres = nullptr;
   JobNetworks* networks = nullptr;  // nullptr in tests
-  // Set if the node has more CPUs than its machine: CPU n of the node is one of these. Empty: CPU n
-  // is CPU n.
+  // Set if the node has more CPUs than its machine: the machine's CPUs that stand for the node's.
+  // Empty: CPU n is CPU n.
   std::vector<std::uint16_t> shared_cpus;
-  // Numeric addresses of the cluster's nodes, by name; only of nodes whose address the
-  // configuration gives.
+  // Numeric addresses of the cluster's nodes, by name; only of nodes with an address in the
+  // configuration.
   std::map<std::string, std::string> addresses;
-  // Is called with an event that an action brings between two turns.
+  // Called with an event that an action produces between two turns.
   std::function<void(Input&&)> on_event;
 };
 
@@ -69,7 +69,7 @@ class RealRuntime final : public AttemptRuntime {
     return options_.gpus->activity();
   }
 
-  // Is called when a step ends, which the core does not handle.
+  // Called when a step ends, which the core does not handle.
   std::function<void(const runtime::RuntimeEvent&)> on_step_ended;
   [[nodiscard]] runtime::Runtime& runtime() { return *runtime_; }
   // The path of the job's socket, as programs of the job see it.
@@ -95,7 +95,7 @@ class RealRuntime final : public AttemptRuntime {
   JobSockets& sockets_;
   CheckpointWatch checkpoints_;
   JobSecrets secrets_;
-  // Attempts whose GPUs or whose network are being prepared; nothing of them is on disk yet.
+  // Attempts whose GPUs or network are being prepared; nothing of them is on disk yet.
   std::set<AttemptKey> preparing_;
   const Logger& log_;
 };

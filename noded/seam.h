@@ -1,10 +1,10 @@
-// The seam between the node core and the machine: it carries out the core's actions on attempts and
-// GPUs. Implementations: real_runtime.h (containers), null_runtime.h (runs nothing, for benches),
-// and the simulator's twin.
+// The interface between the node core and the machine: it carries out the core's actions on
+// attempts and GPUs. Implementations: real_runtime.h (containers), null_runtime.h (runs nothing,
+// for benchmarks), and the simulator's.
 //
 // It gets every action except RememberEpoch, RememberJob, RememberContact and ReadFile, which the
-// daemon carries out itself. What comes of an action is appended to `events`, by act() itself or by
-// a later poll().
+// daemon carries out itself. Resulting events are appended to `events`, by act() itself or by a
+// later poll().
 #pragma once
 
 #include <string>
@@ -32,11 +32,11 @@ class AttemptRuntime {
     (void)now;
     return {};
   }
-  // Why nothing may start here, for people; "" = nothing is wrong.
+  // Why nothing may start here, for people; "" = all is well.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
   // The running attempts during which the machine has slept, and for how long.
   [[nodiscard]] virtual std::vector<proto::AttemptSleep> asleep() const { return {}; }
-  // What running attempts have used until now, and their steps.
+  // What running attempts and their steps have used so far.
   [[nodiscard]] virtual std::vector<proto::AttemptUsage> usage() const { return {}; }
   // The activity of running attempts on their GPUs.
   [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }

@@ -5,7 +5,7 @@
 
 namespace gantry::node {
 
-// Only the thread touches it.
+// Only used by the thread.
 struct SiteLinks::Work {
   Work(network::Cni::Options o, const Logger& l) : options(std::move(o)), log(l) {}
 

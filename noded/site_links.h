@@ -1,6 +1,6 @@
-// Links that the site's CNI plugins give to each job (noded/network/cni.h), for the daemon's loop:
-// programs run for long, so they run on a thread of their own, one after the other. What comes of
-// them is told on the loop.
+// Links that the site's CNI plugins make for each job (noded/network/cni.h), for the daemon's loop.
+// The programs may take long, so they run on a separate thread, one after the other. Results are
+// reported on the loop.
 #pragma once
 
 #include <functional>
@@ -27,14 +27,14 @@ class SiteLinks {
   SiteLinks(const SiteLinks&) = delete;
   SiteLinks& operator=(const SiteLinks&) = delete;
 
-  // Of attempts of earlier daemons: looks after those that run, and removes what is left of others.
+  // For attempts of earlier daemons: checks those that run, and removes what is left of others.
   void adopt(std::vector<Place> running);
   void add(const Place& place, Done done);
-  // Ends with a line in the log if a plugin refuses; the next daemon tries it again.
+  // If a plugin refuses, a line is logged, and the next daemon tries again.
   void remove(const Place& place, std::function<void()> done);
   struct Look {
     std::vector<std::string> addresses;
-    std::string wrong;  // "" = the plugins find all as they made it
+    std::string wrong;  // "" = the plugins find everything as they made it
   };
   void look(const Place& place, std::function<void(Look&&)> done);
 

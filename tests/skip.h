@@ -1,13 +1,13 @@
-// How a test case that cannot run here says so.
+// Reports that a test case cannot run here.
 #pragma once
 
 #include <string_view>
 
 namespace gantry::test {
 
-// Prints that the running test case is passed over, and why, and adds a line `NAME | REASON` to the
-// file that `./dev test` counts (the environment's GANTRY_PASSED_OVER). In CI a case that is passed
-// over without a line in tests/passed_over.txt is a failure.
+// Prints that the running test case is skipped, and why, and adds a line `NAME | REASON` to the
+// file that `./dev test` counts (the environment's GANTRY_PASSED_OVER). In CI a skipped case
+// without a line in tests/passed_over.txt is a failure.
 void pass_over(std::string_view reason);
 
 }  // namespace gantry::test

@@ -10,7 +10,7 @@ namespace gantry::bench {
 
 struct BareFigures {
   double seconds = 0;
-  double cpu_ms = 0;  // for each container
+  double cpu_ms = 0;  // per container
 };
 
 // `shim_pid` is the shim of a job that holds its container. Each of `parallel` processes runs

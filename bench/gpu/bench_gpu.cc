@@ -1,5 +1,5 @@
 // The costs that GPUs cause in a node daemon, with the stand-in driver: a sample of every slice of
-// 8 GPUs cut into 7 slices each, discovery, and the making and destroying of a slice. The figures
+// 8 GPUs with 7 slices each, discovery, and the making and destroying of a slice. The figures
 // include the stand-in's own time. The calls of a real driver take longer.
 //
 //   bench_gpu [steps]        default 2,000

@@ -54,7 +54,7 @@ int run(int jobs, int samples) {
       const double begin = cpu_ms();
       sampler.watch(watched);
       neighbours::Sample sample = sampler.read(Instant{} + seconds(3 * (i + 1)));
-      // Every job uses the disk, as if all had something to say.
+      // Every job uses the disk, as if all had findings.
       for (auto& job : sample.jobs)
         if (!sample.disks.empty())
           job.disks = {{sample.disks[0].name, static_cast<std::uint64_t>(i) * 1000, 0, 0}};

@@ -68,7 +68,7 @@ JobNetwork reaching(JobNetwork job) {
   return job;
 }
 
-// As the node daemon does it: to a namespace that was made in advance, and an end that leaves its
+// As in the node daemon: an attempt gets a namespace made in advance, and its end leaves the
 // namespace to be removed later.
 void measure_ready(Fabric& fabric, int rounds,
                    const std::function<JobNetwork(std::uint64_t)>& job_here,
@@ -127,7 +127,7 @@ void measure_addresses(Fabric& fabric, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     JobNetwork job = job_of(200'000 + static_cast<std::uint64_t>(i));
     job.peers.clear();
-    // The first job of a node finds ways that nobody has used yet.
+    // The first job on a node uses kernel paths that are not cached yet.
     for (std::uint32_t n = 0; n < kPeers; ++n)
       job.peers.push_back({{10 + n, job.part.job, n % kMostSlots},
                            {fmt::format("127.1.{}.{}", n / 250, n % 250 + 1), 4791}});

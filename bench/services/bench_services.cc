@@ -1,4 +1,4 @@
-// 100 services of three classes under generated traffic: how often the promise is kept, and with
+// 100 services of three classes under generated traffic: how often the objective is met, and with
 // how many replicas. The shipped autoscaler and planner (in the shipped core, with nodes that take
 // a while to start a replica), beside Kubernetes' rule for horizontal pod autoscalers on the same
 // requests, and beside a plan made in hindsight: the fewest replicas in each minute that keep the
@@ -73,8 +73,8 @@ class Minutes {
   std::uint64_t requests_ = 0, kept_ = 0;
 };
 
-// In hindsight: the fewest replicas, the same for a whole minute, with which the minute is a good
-// one, given what waited from the minute before.
+// In hindsight: the fewest replicas, the same for a whole minute, with which the minute meets the
+// objective, given what waited from the minute before.
 void run_hindsight(const Options& o, const std::vector<Demand>& demands, Score& score) {
   const auto from = static_cast<std::int64_t>(o.warm * 60);
   const auto until = static_cast<std::int64_t>((o.warm + o.hours) * 60);

@@ -69,7 +69,7 @@ std::pair<std::string, std::string> bounds_of(const std::string& period) {
           utc(days_of({month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1}))};
 }
 
-// The price of one unit, to six decimal places; "" where there is no quantity.
+// The price of one unit, to six decimal places; "" if there is no quantity.
 std::string unit_price(Money cost, const std::string& quantity) {
   const double amount = quantity.empty() ? 0 : std::stod(quantity);
   if (amount <= 0) return "";
@@ -82,8 +82,8 @@ std::string json_text(std::string_view text) {
   return out;
 }
 
-// Reads the labels of jobs as the controller writes them: "team=nlp,code=p7". In values a backslash
-// stands before each comma and each backslash.
+// Reads the labels of jobs as the controller writes them: "team=nlp,code=p7". In values each comma
+// and each backslash is preceded by a backslash.
 std::vector<std::pair<std::string, std::string>> labels_in(std::string_view line) {
   std::vector<std::pair<std::string, std::string>> out;
   std::string text;
@@ -178,8 +178,8 @@ std::string line_of(const proto::LedgerRow& row, const std::string& currency, bo
 
 std::string csv_cell(const std::string& raw) {
   std::string text = printable(raw);
-  // A spreadsheet takes a cell that begins like this for a formula. Users choose the names of their
-  // accounts and projects, so such a cell gets a ' in front.
+  // A spreadsheet treats a cell that begins like this as a formula. Users choose the names of their
+  // accounts and projects, so such a cell is prefixed with '.
   const bool number = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
   if (!text.empty() && !number && std::string_view("=+-@").find(text[0]) != std::string_view::npos)
     text.insert(0, 1, '\'');

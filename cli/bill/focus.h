@@ -8,8 +8,8 @@
 
 namespace gantry::cli {
 
-// A CSV cell as RFC 4180 defines it. A text that is no number, but that a spreadsheet would take
-// for a formula, gets a ' in front.
+// A CSV cell as RFC 4180 defines it. A text that is no number, but that a spreadsheet would treat
+// as a formula, is prefixed with '.
 std::string csv_cell(const std::string& raw);
 
 // The bill as CSV: one line for each row of the ledger, and one for the credit of a row that has

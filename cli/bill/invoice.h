@@ -39,9 +39,9 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
                      const std::string& cluster, const proto::LedgerReply& reply);
 // An amount as the invoice shows it: "1,234.50", or exactly "1234.500000".
 std::string shown_amount(const Invoice& invoice, Money money);
-// The head of an invoice, above its lines, as pairs of a name and a value.
+// The header of an invoice, above its lines, as pairs of a name and a value.
 std::vector<std::pair<std::string, std::string>> invoice_head(const Invoice& invoice);
-// The sentence below the lines, which says how the amounts are rounded.
+// The sentence below the lines about how the amounts are rounded.
 std::string invoice_foot(const Invoice& invoice);
 std::string invoice_page(const Invoice& invoice);  // HTML, needs no other file
 std::string invoice_pdf(const Invoice& invoice);   // PDF 1.4, A4

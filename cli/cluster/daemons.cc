@@ -96,8 +96,8 @@ Result<pid_t> fork_daemon(const Daemon& daemon) {
   return pid;
 }
 
-// Turns this process into the watch of a daemon. It writes nothing on our terminal and holds none
-// of our descriptors.
+// Turns this process into the watch of a daemon. It writes nothing to the terminal and keeps none
+// of the inherited descriptors.
 [[noreturn]] void become_watch(const Daemon& daemon, unsigned most_crashes, int ready) {
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR);
@@ -157,7 +157,7 @@ std::optional<pid_t> running_pid(const Daemon& daemon) {
   std::string start = end + 1;
   while (!start.empty() && start.back() == '\n') start.pop_back();
   const auto id = static_cast<pid_t>(pid);
-  ::waitpid(id, nullptr, WNOHANG);  // reaps it if it is our own child and has ended
+  ::waitpid(id, nullptr, WNOHANG);  // reaps it if it is a child of this process and has ended
   if (start.empty() || start_time_of(id) != start) return std::nullopt;
   return id;
 }
@@ -165,12 +165,12 @@ std::optional<pid_t> running_pid(const Daemon& daemon) {
 Result<void> stop_daemon(const Daemon& daemon, Duration patience) {
   const auto pid = running_pid(daemon);
   const std::string start = pid ? start_time_of(*pid) : std::string();
-  // The pid file goes first, so that the watch does not start the daemon again.
+  // The pid file is removed first, so that the watch does not start the daemon again.
   ::unlink(daemon.pid_file.c_str());
   ::unlink(why_file(daemon).c_str());
   if (!pid) return {};
   const auto runs = [&] {
-    ::waitpid(*pid, nullptr, WNOHANG);  // reaps it if it is our own child
+    ::waitpid(*pid, nullptr, WNOHANG);  // reaps it if it is a child of this process
     return !start.empty() && start_time_of(*pid) == start;
   };
   for (const int signal : {SIGTERM, SIGKILL}) {

@@ -1,8 +1,7 @@
-// The daemons that `gantry up` starts. Each runs in a session of its own and has a log and a pid
-// file.
+// The daemons that `gantry up` starts. Each runs in its own session and has a log and a pid file.
 //
 // A pid file contains "PID START" (START as in /proc/PID/stat). A process that later gets the same
-// number by chance is therefore never taken for our daemon.
+// number by chance is therefore never mistaken for the daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -33,11 +32,11 @@ Result<std::string> find_program(const std::string& name);
 // with 0 it is never started again.
 Result<void> start_daemon(const Daemon& daemon, unsigned most_crashes = 0);
 
-// Returns nullopt if it does not run, or if the process is not ours.
+// Returns nullopt if it does not run, or if the process is another one.
 std::optional<pid_t> running_pid(const Daemon& daemon);
 
-// Why a daemon that crashed is no longer started again, as a sentence for a person; "" if it was
-// not given up.
+// Why a daemon that crashed is not started again any more, as a sentence for a person; "" if it
+// still would be.
 std::string why_stopped(const Daemon& daemon);
 
 // Sends SIGTERM, and SIGKILL after `patience`, and removes the pid file. It is no error if the
@@ -50,7 +49,7 @@ std::string log_tail(const Daemon& daemon, std::size_t lines);
 // Makes the controller and its nodes read their configuration again.
 
 // Asks the controller to reconfigure and waits until it answers with the new configuration. The
-// error says what is wrong with the file, or why the controller could not start with it; the
+// error tells what is wrong with the file, or why the controller could not start with it; the
 // controller then continues with the old configuration.
 Result<void> reconfigure(std::string_view program);
 
@@ -60,7 +59,7 @@ Result<void> reconfigure(std::string_view program);
 std::vector<std::string> check_cluster(const std::vector<proto::NodeRow>& nodes);
 
 // A line for each isolation layer that is off, with the nodes where it is and why: "n[1-2]:
-// networks of jobs: ...". No fault of the cluster: this is what its machines can do.
+// networks of jobs: ...". This is no fault: the machines cannot do more.
 std::vector<std::string> layers_that_are_off(const std::vector<proto::NodeRow>& nodes);
 
 }  // namespace gantry::cli

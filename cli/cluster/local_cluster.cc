@@ -36,8 +36,8 @@ constexpr std::uint32_t kMostCpus = 256;
 constexpr std::int64_t kLeastMemory = 64 << 20;  // for each node
 constexpr std::size_t kMaxDirectory = 80;        // most characters; a socket's path may have 107
 
-// Before Linux 6.3 a packet from one VXLAN link to another one of the same machine takes a short
-// cut that passes by the other node's namespace.
+// Before Linux 6.3 a packet between two VXLAN links on one machine is delivered directly and never
+// reaches the other node's namespace.
 bool can_have_job_networks(const ClusterRequest& request) {
   if (::geteuid() != 0) return false;
   if (request.nodes < 2) return true;
@@ -82,29 +82,30 @@ class FreePorts {
   std::uint32_t next_;
 };
 
-// Whether a gate can run here: HAProxy is there, and, for root, the user that it becomes.
+// Whether a gantry-gate can run here: HAProxy is installed and, for root, the user as which it runs
+// exists.
 bool can_have_gate() {
   const GateConfig usual;
   return ::access(usual.haproxy.c_str(), X_OK) == 0 &&
          (::geteuid() != 0 || ::getpwnam(usual.user.c_str()) != nullptr);
 }
 
-// The section of the gate. A stop waits a few seconds for requests that are under way, and no hour.
+// The section for gantry-gate. Its stop waits a few seconds for open requests, and not an hour.
 std::string gate_section(const std::string& state_dir, std::uint16_t port) {
   return fmt::format(
       "\ngate:\n  name: gate\n  listen: ['127.0.0.1:{}']\n  state_dir: {}\n  stop_time: 5s\n", port,
       state_dir);
 }
 
-// The first of the ports on which nodes take requests for replicas: above those of FreePorts, and
+// The first of the ports on which nodes accept requests for replicas: above those of FreePorts, and
 // below those of outgoing connections.
 std::uint32_t service_port(std::uint32_t hash) {
   constexpr std::uint32_t kFirst = 30'000, kCount = 2'500;
   return kFirst + hash % kCount;
 }
 
-// Settings of the controller for services. Gates take identity tokens, whose keys are read at the
-// port of the metrics.
+// Settings of the controller for services. Gates accept identity tokens, whose keys are read at the
+// metrics port.
 std::string services_settings(std::uint32_t first_port, const std::string& cluster,
                               std::uint16_t metrics_port, const std::string& tokens) {
   return fmt::format(
@@ -113,8 +114,8 @@ std::string services_settings(std::uint32_t first_port, const std::string& clust
       first_port, metrics_port, tokens, cluster);
 }
 
-// Bytes of scratch disk for each node: an equal share of half of what is free where the nodes keep
-// their state, in whole GiB.
+// Bytes of scratch disk for each node: an equal share of half of the free space on the disk with
+// the nodes' state, in whole GiB.
 std::int64_t scratch_of(const std::string& directory, std::uint32_t nodes) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   struct statvfs disk {};
@@ -339,7 +340,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       client_config_text(r.name, address, pair.public_key, path("users/%u.key"),
                          path("nodes/" + node_name(0) + "/run/cli.sock"));
   TRY(write_file(path("client.conf"), client, 0644));
-  return write_file(path("gantry.yaml"), yaml, 0644);  // last: with it the cluster exists
+  return write_file(path("gantry.yaml"), yaml, 0644);  // written last: then the cluster exists
 }
 
 Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
@@ -359,7 +360,8 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
                        own + "/key",  "--listen",     node.address};
     if (node.cpus > machine->cpus.size()) out.back().argv.push_back("--share-cpus");
   }
-  // A gantry.yaml without the section has the usual directory of a gate, which is not ours.
+  // A gantry.yaml without the section has the default directory of a gate, which does not belong to
+  // this cluster.
   if (config.gate.state_dir != path("gate")) return out;
   ASSIGN(gate, find_program("gantry-gate"));
   out.push_back(daemon("gate"));
@@ -393,8 +395,8 @@ void remove_cgroups(const Config& config) {
   }
 }
 
-// Releases what is mounted below the directory: the networks of jobs that were running when their
-// node daemon ended.
+// Unmounts what is mounted below the directory: networks of jobs that were running when their node
+// daemon ended.
 void unmount_below(const std::string& directory) {
   std::ifstream mounts("/proc/self/mountinfo");
   std::vector<std::string> found;

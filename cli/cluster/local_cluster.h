@@ -4,7 +4,7 @@
 //   DIR/gantry.yaml client.conf ctld.pub      readable by all
 //   DIR/ctld.key  DIR/ctld/                   the controller's secret and state
 //   DIR/nodes/NAME/{key,state,run}            each node's
-//   DIR/gate                                  the gate's
+//   DIR/gate                                  gantry-gate's
 //   DIR/users/NAME.key                        keys that speak for users, each readable by its owner
 //   DIR/log  DIR/pid
 #pragma once
@@ -23,24 +23,24 @@ struct ClusterRequest {
   std::string name = "local";
   std::uint32_t nodes = 0;  // 0 = one per core, at most four
   std::uint32_t cpus = 0;   // CPUs of each node; 0 = an equal share
-  // Bytes of each node; 0 = an equal share of four fifths of the machine's.
+  // Bytes of memory of each node; 0 = an equal share of four fifths of the machine's.
   std::int64_t memory = 0;
-  std::vector<std::string> users;  // each gets a key, and so needs no munge
+  std::vector<std::string> users;  // each gets a key, so munge is not needed
   std::vector<std::string> runtimes{"crun", "runc"};
   bool oversubscribe = false;
   bool root_jobs = false;    // root may submit jobs; for development
-  bool job_networks = true;  // where this machine can have them
-  bool gate = true;          // on loopback, where HAProxy is installed
+  bool job_networks = true;  // if this machine supports them
+  bool gate = true;          // on loopback, if HAProxy is installed
 };
 
 struct Machine {
-  std::vector<std::uint16_t> cpus;  // logical CPUs that we may use
+  std::vector<std::uint16_t> cpus;  // logical CPUs that may be used
   std::int64_t memory = 0;          // bytes
 };
 Result<Machine> look_at_machine();
 
-// Returns the request with its sizes filled in, or an error that says in one sentence why they do
-// not fit.
+// Returns the request with its sizes filled in, or an error: one sentence about why they do not
+// fit.
 Result<ClusterRequest> settle_sizes(ClusterRequest request, const Machine& machine);
 
 class LocalCluster {
@@ -50,7 +50,7 @@ class LocalCluster {
   static Result<LocalCluster> at(const std::string& directory);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  [[nodiscard]] bool exists() const;  // has a gantry.yaml that `gantry up` made
+  [[nodiscard]] bool exists() const;  // true if there is a gantry.yaml made by `gantry up`
   Result<void> create(const ClusterRequest& request, const Machine& machine) const;
   [[nodiscard]] Result<Config> config() const;
   [[nodiscard]] Result<ClientConfig> client() const;

@@ -29,7 +29,7 @@
 namespace gantry::cli {
 namespace {
 
-// The outcome of an attempt: a wall stopped it, it went through, or it could not be tried.
+// The outcome of an attempt: it was stopped, it succeeded, or it could not be tried.
 struct Came {
   bool testable = true;
   bool stopped = true;
@@ -45,13 +45,13 @@ Came untestable(std::string why) {
   return {false, false, std::move(why)};
 }
 
-// By the result of a system call: a failure is the wall.
+// From the result of a system call: a failure means that the attempt was stopped.
 Came by_call(long result) {
   return result < 0 ? stopped(std::strerror(errno)) : through();
 }
 
-// The arguments are nonsense. So whoever is told more than that it may not, or that there is no
-// such call, has come through to the kernel.
+// The call's arguments are invalid. Any error other than "not permitted" or "no such call" means
+// that the kernel has executed the call.
 Came by_filter(long result) {
   const int error = errno;
   if (result < 0 && (error == EPERM || error == ENOSYS || error == EACCES))
@@ -59,8 +59,8 @@ Came by_filter(long result) {
   return through(result < 0 ? std::string("the kernel answers: ") + std::strerror(error) : "");
 }
 
-// Runs the attempt in a child, so that what it changes stays there. The child tells errno by its
-// exit status; 255: it went through.
+// Runs the attempt in a child, so that its changes have no effect here. The child's exit status is
+// its errno; 255: the attempt succeeded.
 Came in_child(const std::function<long()>& attempt) {
   constexpr int kThrough = 255;
   const pid_t pid = ::fork();
@@ -108,7 +108,7 @@ Came gains_privileges() {
   return ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? stopped("no_new_privs is set") : through();
 }
 
-// A process of somebody else: one that is not the job's user's.
+// A process that does not belong to the job's user.
 Came sees_others() {
   DIR* dir = ::opendir("/proc");
   if (dir == nullptr) return untestable("there is no /proc");
@@ -156,13 +156,14 @@ Came makes_file_in(const std::string& dir) {
 
 Came makes_device() {
   const std::string path = "/tmp/gantry-check-device-" + std::to_string(::getpid());
-  const long made = ::mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 1));  // the machine's memory
+  const long made =
+      ::mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 1));  // the machine's memory (/dev/mem)
   const Came came = by_call(made);
   if (made == 0) ::unlink(path.c_str());
   return came;
 }
 
-// Devices that stand in /dev although nobody gave them to the job would be opened here.
+// Tries to open devices in /dev that the job was not given.
 Came opens_disk() {
   for (const char* path :
        {"/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/mem", "/dev/kmsg", "/dev/kvm", "/dev/fuse"}) {
@@ -180,7 +181,7 @@ Came socket_of(int family, int type, int protocol) {
   return by_call(fd);
 }
 
-// To an address that only the machine's own network leads to.
+// Connects to an address that only the machine's own network reaches.
 Came connects(const char* address, std::uint16_t port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return stopped(std::strerror(errno));
@@ -201,11 +202,12 @@ Came connects(const char* address, std::uint16_t port) {
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
   }
   ::close(fd);
-  // The rules of a job's network refuse as a machine without the port does.
+  // The rules of a job's network refuse in the same way as a machine without the port.
   return error == 0 ? through() : stopped(std::strerror(error));
 }
 
-// Set-uid programs have no effect: by their mount, or by no_new_privs, which is asked for apart.
+// Tests that set-uid programs have no effect: because of their mount or of no_new_privs, which is
+// tested separately.
 Came setuid_mount() {
   for (const char* path : {"/usr/bin/su", "/bin/su", "/usr/bin/passwd", "/usr/bin/mount"}) {
     struct statvfs fs {};
@@ -259,7 +261,7 @@ std::vector<Attempt> usual() {
        [] {
          return in_child([] {
            const long made = ::mount("none", "/tmp", "tmpfs", 0, nullptr);
-           if (made == 0) ::umount2("/tmp", MNT_DETACH);  // where there is no wall, nothing stays
+           if (made == 0) ::umount2("/tmp", MNT_DETACH);  // without isolation, the mount is undone
            return made;
          });
        }},

@@ -1,5 +1,5 @@
-// A job tries the walls around it, so that somebody can see that they stand. Each attempt is one
-// that an attacker would make, and it does no harm where it succeeds.
+// Tests a job's isolation from inside the job: makes attempts as an attacker would, which do no
+// harm if they succeed.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct WallFinding {
   std::string node;
   std::string layer;    // "system call filter"
   std::string attempt;  // "mount a file system"
-  std::string state;    // "on": it was stopped; "OFF": it went through; "not testable"
+  std::string state;    // "on": stopped; "OFF": succeeded; "not testable"
   std::string why;      // what stopped it, or why it could not be tried
   GANTRY_FIELDS(FIELD(1, node), FIELD(2, layer), FIELD(3, attempt), FIELD(4, state), FIELD(5, why))
 };
@@ -30,8 +30,8 @@ inline constexpr const char* kWallOn = "on";
 inline constexpr const char* kWallOff = "OFF";
 inline constexpr const char* kWallUntested = "not testable";
 
-// Tries everything here, in this process. With a level stronger than `standard` also what that one
-// promises besides.
+// Makes all attempts here, in this process. With a level stronger than `standard` also those that
+// it promises to stop in addition.
 WallReport probe_walls(Sandbox level);
 
 }  // namespace gantry::cli

@@ -1,11 +1,11 @@
 // The watch: a process that starts a daemon of `gantry up` again when it has crashed. Each daemon
 // has its own watch, which is its parent and ends with it.
 //
-// The pid file says which daemon is wanted. If it is gone or names another process, `gantry down`
-// (or a later `gantry up`) has decided so, and the watch ends. A daemon is not started again if it
-// stopped on request (status 0), has a wrong command line (2), says that its stored data is damaged
-// (65), or has crashed too often. The reason is then written to the daemon's log, and to a file
-// beside the pid file for `gantry status`.
+// The pid file names the wanted daemon. If it is gone or names another process, `gantry down` (or a
+// later `gantry up`) has decided so, and the watch ends. A daemon is not started again if it
+// stopped on request (status 0), has a wrong command line (2), reports damaged stored data (65), or
+// has crashed too often. The reason is then written to the daemon's log, and to a file beside the
+// pid file for `gantry status`.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ inline constexpr Duration kCrashWindow = seconds(60);
 inline constexpr Duration kFirstPause = milliseconds(100);  // doubles with each crash in the window
 inline constexpr Duration kLongestPause = seconds(10);
 
-// Runs the watch; never returns. The caller is a process of its own, whose standard error is the
+// Runs the watch; never returns. The caller must be a separate process, whose standard error is the
 // daemon's log. `start` forks the daemon, writes the pid file and returns the pid. The watch gives
 // up at the `most`-th crash within the window.
 [[noreturn]] void watch_daemon(const Daemon& daemon, unsigned most,

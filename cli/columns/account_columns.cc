@@ -90,8 +90,8 @@ bool tells_gpus(V v) {
   return v.step == nullptr && !gpus(v).empty();
 }
 
-// Not above 100 %: processors that are counted more often than they exist (gantry up
-// --oversubscribe), and the rounding of times, would give more.
+// At most 100 %: CPUs that are counted several times (gantry up --oversubscribe), and the rounding
+// of times, would give more.
 void percent(O o, double part, double whole) {
   if (whole > 0) o += fmt::format("{:.1f}%", std::min(100.0, 100 * part / whole));
 }
@@ -122,7 +122,7 @@ double joules(V v) {
   return out;
 }
 
-// The idle time at the end of the job, of the GPU that was idle the longest.
+// The idle time at the end of the job, for the GPU with the longest one.
 void gpu_idle(O o, V v) {
   std::optional<Duration> most;
   if (!tells_gpus(v) || !ended(v)) return;
@@ -307,7 +307,7 @@ std::string cpu_time(std::int64_t us) {
   return fmt::format("{:02}:{:02}.{:03}", total / 60, total % 60, us / 1'000 % 1'000);
 }
 std::string canceller_of(const HistoryRow& job) {
-  // The job's cause says who cancelled it: "cancelled by alice (uid 1000)".
+  // The job's cause names who cancelled it: "cancelled by alice (uid 1000)".
   constexpr std::string_view kUid = "(uid ";
   const std::size_t at = job.cause.find(kUid);
   if (job.row.phase != Phase::ended || job.row.outcome != Outcome::cancelled ||

@@ -174,7 +174,7 @@ std::string slice_label(const MigProfile& profile, const std::string& who) {
   return who.empty() ? profile.name : profile.name + " " + who;
 }
 
-// The GPU with the slices that jobs hold, and with existing slices that are idle.
+// The GPU's slices: those that jobs hold, and existing ones that are idle.
 DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geometry) {
   DrawnGpu out;
   out.memory_slices = std::clamp<std::uint32_t>(geometry.memory_slices, 1, 64);
@@ -264,7 +264,7 @@ void slice_drift(const NodeRow& node, const GpuDevice& gpu, std::vector<Drift>& 
 }  // namespace
 
 std::vector<std::string> layout_lines(const std::vector<NodeRow>& nodes, std::uint32_t width) {
-  constexpr std::uint32_t kLeast = 5, kMost = 12;  // columns for one memory slice
+  constexpr std::uint32_t kLeast = 5, kMost = 12;  // least columns of text for one memory slice
   std::size_t name = 4, model = 5;
   for (const NodeRow& node : nodes) {
     if (!node.gpus.gpus.empty()) name = std::max(name, node.name.size());

@@ -13,7 +13,7 @@ namespace gantry::cli {
 struct GpuRow {
   const proto::NodeRow* node = nullptr;
   const GpuDevice* gpu = nullptr;
-  const MigProfile* profile = nullptr;       // null: no slice
+  const MigProfile* profile = nullptr;       // null: the row is not about a slice
   std::optional<std::uint32_t> start;        // where the slice starts
   const proto::GpuHolder* holder = nullptr;  // null = free
 };

@@ -1,4 +1,4 @@
-// Accounting rows in the order in which people expect them: pages of a query put together.
+// Accounting rows in the usual order, joined from the pages of a query.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace gantry::cli {
 Result<proto::HistoryReply> history_rows(Session& session, proto::QueryHistory query,
                                          std::size_t most = SIZE_MAX);
 
-// Jobs that the controller's queue no longer has. Accounting keeps them for ever, so every command
-// that is asked about such a job can say how and when it ended.
+// Jobs that the controller's queue no longer has. Accounting keeps them forever, so every command
+// about such a job can tell how and when it ended.
 
 // The rows that accounting has of this reference, tasks of an array by index. Empty: there never
 // was such a job, or the asker may not see it. At most kMostEnded rows are read.
@@ -33,8 +33,8 @@ std::string ended_words(const proto::JobRow& row, std::string_view cause);
 // "there is no job 999"
 Error no_such_job(const proto::JobRef& job);
 
-// Says on standard error, for each job that a change did not reach, when it ended, or that there is
-// no such job. The numbers tell the caller how many of each there were.
+// Prints on standard error, for each job that a change did not reach, when it ended, or that there
+// is no such job. Returns how many of each there were.
 struct NotReached {
   std::size_t ended = 0;
   std::size_t unknown = 0;

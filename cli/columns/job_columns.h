@@ -35,7 +35,7 @@ inline constexpr std::string_view kQueueWhyFormat = "%.10i %.9P %.8u %.19S %w";
 
 // Values of a job that gqueue and squeue show in the same way. The letter, the name, the header and
 // the code that writes the value are defined once, here. Each family of commands places these
-// columns in its own table, and adds columns that it alone has or shows differently.
+// columns in its own table, and adds columns that only it has or that it shows differently.
 
 inline void put_number(std::string& out, std::uint64_t n) {
   std::array<char, 20> digits;

@@ -1,4 +1,4 @@
-// Public names for the states of jobs and nodes: one table maps our own states to Slurm's words.
+// Public names for the states of jobs and nodes: one table maps internal states to Slurm's words.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct JobWords {
   std::string_view compact;  // "R"
 };
 JobWords words_of(Phase phase, const std::optional<Outcome>& outcome);
-// Not set: it is held, or waits for other jobs.
+// Not set if it is held, or waits for other jobs.
 inline std::optional<Instant> eligible_since(const proto::JobRow& row) {
   return row.eligible == Instant{} ? std::nullopt : std::optional(row.eligible);
 }

@@ -1,5 +1,5 @@
-// Names in a question that mean nothing: a listing of an unknown user, partition or tenant would be
-// empty, which looks as if there were no jobs. The commands say instead that there is no such name.
+// Unknown names in a query: a listing for an unknown user, partition or tenant would be empty, as
+// if there were no jobs. So the commands report that there is no such name.
 #pragma once
 
 #include <set>
@@ -10,7 +10,7 @@
 
 namespace gantry::cli {
 
-// Names that rows of a reply had: these exist, whatever this machine knows.
+// Names in rows of a reply: these exist, whether or not this machine knows them.
 struct NamesSeen {
   std::set<std::string> users, partitions, tenants;
   void add(const proto::JobRow& row);
@@ -21,11 +21,11 @@ struct NamesSeen {
 // not seen.
 Result<void> check_names(Session& session, const proto::JobFilter& filter, const NamesSeen& seen);
 
-// The same for tenants alone, or partitions that bear their names.
+// The same only for tenants, or partitions with their names.
 Result<void> check_tenants(Session& session, const std::vector<std::string>& tenants,
                            const std::set<std::string>& seen);
 
-// The error for a user that neither a row nor this machine knows.
+// The error for a user in no row who is not known on this machine either.
 Result<void> check_users(const std::vector<std::string>& users, const std::set<std::string>& seen);
 
 }  // namespace gantry::cli

@@ -1,6 +1,7 @@
 // Values of partitions and nodes that ginfo and sinfo show in the same way. The letter, the name,
 // the header and the code that writes the value are defined once, here. Each family of commands
-// places these columns in its own table, and adds columns that it alone has or shows differently.
+// places these columns in its own table, and adds columns that only it has or that it shows
+// differently.
 #pragma once
 
 #include <functional>
@@ -16,9 +17,9 @@
 
 namespace gantry::cli {
 
-// A line shows the nodes that have the same value in every column but those that are sums.
+// A line shows the nodes that have the same value in every column except sums.
 struct NodeGroup {
-  const proto::PartitionRow* partition = nullptr;  // not set: no column of partitions is shown
+  const proto::PartitionRow* partition = nullptr;  // not set if no column of partitions is shown
   std::vector<const proto::NodeRow*> nodes;        // may be empty: a partition without such nodes
   std::string_view cluster = {};                   // only sinfo shows it
 };
@@ -42,8 +43,8 @@ std::string cores_of_socket(const proto::NodeRow& n);
 std::string threads_of_core(const proto::NodeRow& n);
 std::string sockets_cores_threads(const proto::NodeRow& n);  // "2:16:2"
 std::string reason_set_by(const proto::NodeRow& n);          // "Unknown" if nobody gave one
-// The reason that an operator gave, or else what the controller itself knows of the node's trouble.
-// `silent` is what is said of a node that does not respond.
+// The reason that an operator gave, or else the controller's own reason for the node's trouble.
+// `silent` is the text for a node that does not respond.
 std::string trouble_of(const proto::NodeRow& n, std::string_view silent);
 std::string megabytes(std::int64_t bytes);
 // The node is in a state other than idle, mixed and allocated.
@@ -51,7 +52,7 @@ bool is_out_of_use(const proto::NodeRow& n);
 
 // Values of all nodes of the line.
 void put_cpu_counts(std::string& out, const NodeGroup& g);    // allocated/idle/other/total
-void put_node_counts(std::string& out, const NodeGroup& g);   // the same of nodes
+void put_node_counts(std::string& out, const NodeGroup& g);   // likewise for numbers of nodes
 void put_nodes_in_use(std::string& out, const NodeGroup& g);  // allocated/idle
 void put_node_list(std::string& out, const NodeGroup& g);
 void put_node_number(std::string& out, const NodeGroup& g);
@@ -60,7 +61,7 @@ template <auto Get>
 void put_partition(std::string& out, const NodeGroup& g) {
   if (g.partition != nullptr) out += Get(*g.partition);
 }
-// The value of the first node stands for all, because they are alike.
+// The value of the first node stands for all, because they are equal.
 template <auto Get>
 void put_node(std::string& out, const NodeGroup& g) {
   if (!g.nodes.empty()) out += Get(*g.nodes.front());
@@ -104,7 +105,8 @@ consteval Column<NodeGroup> node_value(std::string_view name) {
 }
 
 // True if the column's value belongs to a partition, or to all nodes of the line together. All
-// other columns decide which nodes are alike. The letters are those of both families.
+// other columns decide which nodes share a line. The letters are those of both families of
+// commands.
 bool is_of_partition(char letter);
 bool is_sum(char letter);
 
@@ -132,9 +134,10 @@ class NodeMembers {
   bool asked_ = false;
 };
 
-// Groups of nodes with the same key, in the order of the listing. With `partitions` the groups lie
-// within each of them, and with `show_empty` a partition without nodes has one without nodes.
-// Without `partitions` each node is in one group. `nodes` and `partitions` must outlive the result.
+// Groups of nodes with the same key, in the order of the listing. With `partitions` there are
+// groups within each partition, and with `show_empty` a partition without nodes has one empty
+// group. Without `partitions` each node is in one group. `nodes` and `partitions` must outlive the
+// result.
 std::vector<NodeGroup> group_nodes(const std::vector<proto::NodeRow>& nodes,
                                    const std::vector<proto::PartitionRow>* partitions,
                                    bool show_empty,
@@ -147,7 +150,7 @@ bool shows_partitions(const Layout& layout, const Columns& columns) {
     if (is_of_partition(columns[cell.column].letter)) return true;
   return false;
 }
-// The values of the layout's columns that nodes of one line have in common.
+// The values of the layout's columns that nodes of one line must share.
 template <class Columns>
 std::string node_key(const Layout& layout, const Columns& columns, const NodeGroup& alone) {
   std::string key;
@@ -159,7 +162,7 @@ std::string node_key(const Layout& layout, const Columns& columns, const NodeGro
   return key;
 }
 
-// Columns of ginfo: groups of nodes that are alike, within one partition or over all nodes.
+// Columns of ginfo: groups of equal nodes, within one partition or over all nodes.
 
 std::span<const Column<NodeGroup>> node_columns();
 

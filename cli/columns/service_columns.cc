@@ -7,7 +7,7 @@
 namespace gantry::cli {
 namespace {
 
-// Whether the last minute was within the promise.
+// Whether the last minute met the service's objective.
 Colour colour_of(const proto::ServiceRow& r) {
   if (r.refused > 0 || (r.reached && *r.reached > r.target)) return Colour::red;
   if (r.ready < r.wanted) return Colour::yellow;

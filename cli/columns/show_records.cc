@@ -305,7 +305,7 @@ std::string sandboxes_of(const proto::NodeRow& node) {
 void write_node(RecordWriter& out, const proto::NodeRow& node) {
   std::string state = upper(node_state(node));
   if (node.intent == NodeIntent::drain) {
-    // Slurm joins two states: what the node does now, and what its operator wants.
+    // Slurm joins two states: the node's present state, and what its operator wants.
     const bool busy = node.jobs > 0;
     state = std::string(busy ? "MIXED" : "IDLE") + "+DRAIN";
     if (node.health != NodeHealth::up) state = "DOWN+DRAIN";

@@ -10,7 +10,7 @@
 namespace gantry::cli {
 
 void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now);
-// A job that only accounting has: what was kept of it, with the same keys.
+// A job that only accounting has: its stored values, with the same keys.
 void write_ended_job(RecordWriter& out, const proto::HistoryRow& job, Instant now);
 void write_node(RecordWriter& out, const proto::NodeRow& node);
 void write_partition(RecordWriter& out, const proto::PartitionRow& partition, NodeMembers& members);

@@ -17,10 +17,10 @@ struct QuotaRow {  // one cell of one tenant or cohort
   const proto::TenantUse* whose = nullptr;
   const proto::QuotaUse* cell = nullptr;
   bool first = false;  // first row of its tenant: shows its name
-  bool bars = false;   // draw bars, because a person watches
+  bool bars = false;   // draw bars, because the output is a terminal
 };
 std::span<const Column<QuotaRow>> quota_columns();
-// The default tables fit a terminal of 80 columns; bars are drawn where there is room for them.
+// The default tables fit a terminal of 80 columns; bars are drawn only if there is room for them.
 inline constexpr std::string_view kQuotaFormat = "%n %R %.6u %.7o %.8b %.6l %.5L %.6a %p";
 inline constexpr int kColumnsForBars = 105;
 

@@ -1,5 +1,5 @@
-// gantry check: tells whether the cluster is as its configuration says, with one line for each
-// thing that is not; and with --tenant or --walls, whether the walls around a job stand.
+// gantry check: tests whether the cluster is as its configuration describes, with one line for each
+// difference; with --tenant or --walls, tests the isolation of jobs.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/wait.h>
@@ -57,7 +57,7 @@ std::string own_path() {
   return n > 0 ? std::string(path.data(), static_cast<std::size_t>(n)) : std::string();
 }
 
-// The container is a step's, in a job of whoever asks: the way of every job of the tenant.
+// The container is that of a step, in a job of the asker, as for every job of the tenant.
 Result<WallReport> probe_on(const std::string& node, const CheckOptions& o) {
   const std::string own = own_path();
   std::vector<std::string> words{"grun", "-w", node, "-n1", "-t", "2", "-J", "gantry-check"};

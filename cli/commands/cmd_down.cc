@@ -1,4 +1,4 @@
-// gantry down, status: stops the cluster of `gantry up`, and shows what runs of it.
+// gantry down, status: stops the cluster of `gantry up`, and shows which of its daemons run.
 #include <fmt/core.h>
 
 #include <ctime>
@@ -21,8 +21,8 @@ extern const Command kStatus;
 
 namespace {
 
-constexpr Duration kStopTimeout = seconds(15);    // of one daemon
-constexpr Duration kCancelTimeout = seconds(30);  // until cancelled jobs are gone
+constexpr Duration kStopTimeout = seconds(15);    // to stop one daemon
+constexpr Duration kCancelTimeout = seconds(30);  // until cancelled jobs have ended
 constexpr Duration kLook = milliseconds(100);
 void pause() {
   const timespec time{0, kLook.us * 1'000};
@@ -59,7 +59,8 @@ Result<std::size_t> count_jobs(Session& session) {
   return ping->jobs_queued + ping->jobs_active;
 }
 
-// Cancels all jobs and waits until they are gone. Refused if the user did not say what to do.
+// Cancels all jobs and waits until they have ended. Refused if the user did not say what to do with
+// them.
 Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
   ASSIGN(client, cluster.client());
   auto session = Session::open("gantry", *client);

@@ -28,7 +28,7 @@ struct Query {
   std::string fields;
   std::string delimiter = "|";
   Instant now{};
-  std::optional<std::string> own_user;  // set: the user did not say whose jobs are meant
+  std::optional<std::string> own_user;  // set if the user did not name whose jobs are meant
   bool all_users = false;
   bool no_header = false;
   bool parsable = false;   // -p: a delimiter at the end as well
@@ -149,7 +149,7 @@ bool same_job(const proto::JobRef& ref, const proto::JobRow& row) {
   return ref.job == row.array_job && row.array_task && contains_index(ref.tasks, *row.array_task);
 }
 
-// Whether this step is to be shown. With -j 12.batch only that step is, without the job's own line;
+// Whether this step is shown. With -j 12.batch only that step is, without the job's own line;
 // `by_step` then becomes true.
 bool wants_step(const Query& q, const proto::JobRow& row, std::string_view step, bool& by_step) {
   bool any = false;
@@ -173,7 +173,7 @@ void add_rows(TableWriter& table, const Query& q, const proto::HistoryReply& rep
   }
 }
 
-// Jobs by id that there never were, and users and partitions that nobody knows, are an error.
+// It is an error to name a job id that never existed, or an unknown user or partition.
 Result<void> check_known(Session& session, const Query& q, const proto::HistoryReply& reply) {
   NamesSeen seen;
   for (const proto::HistoryRow& job : reply.rows) seen.add(job.row);

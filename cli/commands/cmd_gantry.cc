@@ -83,7 +83,7 @@ Result<int> run_help(const Invocation& in) {
 
 // ---- man, completion
 
-// Shows a page as man shows it, in its pager. Returns false where there is no man.
+// Shows a page in man's pager. Returns false if man is not installed.
 bool shown_by_man(std::string_view page) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -94,7 +94,7 @@ bool shown_by_man(std::string_view page) {
     ::_exit(127);
   }
   ::close(ends[0]);
-  ::signal(SIGPIPE, SIG_IGN);  // who leaves the pager early ends the writing
+  ::signal(SIGPIPE, SIG_IGN);  // leaving the pager early ends the writing
   while (man > 0 && !page.empty()) {
     const ssize_t written = ::write(ends[1], page.data(), page.size());
     if (written <= 0) break;

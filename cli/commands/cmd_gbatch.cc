@@ -124,7 +124,7 @@ void tell_deadline(const std::string& program, Session& session, JobId job, Inst
                    bool quiet) {
   const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
   const auto plan = session.call<proto::WhatIfReply>(proto::WhatIf{{job, {}}});
-  // The job is queued even if this question fails.
+  // The job stays queued even if this request fails.
   if (!shown || shown->jobs.empty() || !plan) return;
   const proto::JobRow& row = shown->jobs.front().row;
   const auto start = row.started ? row.started : plan->start;

@@ -76,7 +76,7 @@ constexpr Option kOptions[] = {
 
 constexpr std::string_view kPrefixes[] = {"SINFO_", "GINFO_"};
 
-// Compares a node's state with the ones given with -t, long or short, in any case.
+// Compares a node's state with those given with -t, long or short, in any case.
 bool wanted(const Query& q, const proto::NodeRow& node) {
   const bool silent = node.health != NodeHealth::up;
   if ((q.dead && !silent) || (q.responding && silent)) return false;
@@ -119,7 +119,8 @@ std::string_view format_of(const Query& q) {
   return q.long_form ? kInfoLongFormat : kInfoFormat;
 }
 
-// A partition column makes groups within each partition; all others decide which nodes are alike.
+// Columns of partitions make groups within each partition; all other columns decide which nodes
+// share a line.
 std::vector<NodeGroup> group(const Query& q, const Layout& layout,
                              const std::vector<proto::NodeRow>& nodes,
                              const std::vector<proto::PartitionRow>& partitions) {

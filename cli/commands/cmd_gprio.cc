@@ -50,8 +50,8 @@ constexpr Option kOptions[] = {
          does<[](Query& q) { q.format = kPriorityTermsFormat; }>),
 };
 
-// For jobs that the reply has no row of: says when they ended, that they do not wait, or that there
-// are none. Returns false if one is not in the queue.
+// For jobs without a row in the reply: reports when they ended, that they do not wait, or that they
+// do not exist. Returns false if one is not in the queue.
 Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q,
                           const std::vector<proto::PriorityRow>& rows) {
   proto::ListJobs list;

@@ -155,8 +155,8 @@ void split_arrays(const Query& q, proto::ListJobsReply& page) {
   page.rows = std::move(rows);
 }
 
-// If the user asked for one job and it does not exist, that is an error. If he asked for several,
-// some may be gone (as with squeue).
+// An error if the user named one job and it does not exist. If the user named several, some may be
+// gone (as with squeue).
 Result<void> check_known(const Query& q, const proto::ListJobsReply& page) {
   if (q.list.filter.jobs.size() == 1 && !page.unknown.empty())
     return fail(ErrorCode::not_found,
@@ -226,7 +226,7 @@ Result<void> watch_live(const Query& q, Session& session, const Layout& layout) 
   }
 }
 
-// Prints a line for every job that appears, changes or goes, until none is left.
+// Prints a line for every job that appears, changes or disappears, until none is left.
 Result<void> watch_lines(const Query& q, Session& session) {
   std::map<std::string, std::string> before;
   NamesSeen seen;

@@ -56,9 +56,9 @@ constexpr Option kReportOptions[] = {
 
 // A line of the report. It sums all items of one group; GPUs are also kept by model.
 struct Line {
-  std::vector<std::string> keys;  // values of the columns asked for
+  std::vector<std::string> keys;  // values of the columns that divide the report
   Held cpu, memory, scratch, gpu;
-  std::map<std::string, Held> models;  // by "a100"; a slice counts as the part of a GPU that it is
+  std::map<std::string, Held> models;  // by model, "a100"; a slice counts as its part of the GPU
   std::map<std::string, Held> meters;  // by "storage-gib-month": amounts; and hours of rates
   Money cost, credit, list, waste, overhead;
   Held idle_cpu, idle_memory, idle_gpu;
@@ -69,7 +69,7 @@ struct Line {
   }
 };
 
-// Prefixes, which the key of a label follows: of the tenant, and of its jobs.
+// Prefixes of columns that are labels: of the tenant, and of its jobs.
 constexpr std::string_view kLabel = "label:";
 constexpr std::string_view kJobLabel = "job-label:";
 
@@ -132,7 +132,7 @@ std::vector<Line> lines_of(const std::vector<std::string>& by,
 
 // ---- CSV
 
-// The GPU models and meters that have a column of their own in this report.
+// The GPU models and meters that have their own columns in this report.
 struct Columns {
   std::set<std::string> models, meters;
   bool overhead = false;
@@ -289,8 +289,8 @@ Result<int> run_focus(const Invocation& in, const ReportQuery& query,
   return 0;
 }
 
-// A tenant or user that is asked for and that nobody knows is an error: an empty report would say
-// that nothing was held.
+// An unknown tenant or user in the request is an error: an empty report would claim that nothing
+// was held.
 Result<void> check_known(Session& session, const ReportQuery& query,
                          const proto::LedgerReply& reply) {
   std::set<std::string> tenants, users;

@@ -68,12 +68,12 @@ constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
 
-// Options that mean something for a step. All other options only ask for an allocation.
+// Options that apply to a step. All other options only ask for an allocation.
 constexpr std::string_view kStepWords[] = {"chdir",    "cpus-per-task",  "export",
                                            "job-name", "nodelist",       "nodes",
                                            "ntasks",   "ntasks-per-node"};
 
-// Inside a job, an option that only an allocation could follow is refused instead of ignored.
+// Inside a job, an option that only an allocation can obey is refused instead of ignored.
 Result<void> check_step_options(const std::vector<Given>& typed) {
   for (const Given& g : typed) {
     const bool own = std::any_of(std::begin(kOwnOptions), std::end(kOwnOptions),

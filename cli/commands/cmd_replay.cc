@@ -1,5 +1,4 @@
-// gantry replay: runs the program gantry-replay, which contains the scheduler, in place of this
-// one.
+// gantry replay: replaces this program by gantry-replay, which contains the scheduler.
 #include <unistd.h>
 
 #include <cerrno>

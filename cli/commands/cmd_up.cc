@@ -22,8 +22,8 @@ extern const Command kUp;
 
 namespace {
 
-constexpr Duration kStartTimeout = seconds(60);  // until all nodes are up
-constexpr Duration kStopTimeout = seconds(15);   // of one daemon
+constexpr Duration kStartTimeout = seconds(60);  // to wait until all nodes are up
+constexpr Duration kStopTimeout = seconds(15);   // to stop one daemon
 constexpr Duration kLook = milliseconds(100);
 void pause() {
   const timespec time{0, kLook.us * 1'000};
@@ -34,7 +34,7 @@ void pause() {
 struct Up {
   ClusterRequest request;
   std::string directory;
-  bool sized = false;     // an option was given that shapes a new cluster
+  bool sized = false;     // an option was given that sets sizes of a new cluster
   unsigned restarts = 5;  // crashes within a minute after which a daemon is left stopped
 };
 

@@ -1,6 +1,6 @@
 // The table of all commands. `gantry NAME` and a link called NAME do the same. A new command is a
-// file cmd_NAME.cc that defines its Command, and a line here. What the file declares lies in
-// a namespace of the command's name.
+// file cmd_NAME.cc that defines its Command, and a line here. The declarations of each file are in
+// a namespace with the command's name.
 #include "cli/command.h"
 
 namespace gantry::cli {

@@ -1,4 +1,4 @@
-// Shows how far something is that starts or stops.
+// Shows the progress of something that starts or stops.
 #pragma once
 
 #include <fmt/core.h>

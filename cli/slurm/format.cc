@@ -36,7 +36,7 @@ std::optional<std::size_t> field_named(std::span<const ColumnInfo> fields, std::
   return std::nullopt;
 }
 
-// The first field whose name begins so.
+// The first field whose name has this prefix.
 std::optional<std::size_t> field_beginning(std::span<const ColumnInfo> fields,
                                            std::string_view name) {
   const std::string wanted = lower_case(name);
@@ -89,7 +89,7 @@ Layout letters_layout(std::string_view format, std::span<const ColumnInfo> field
       format.remove_prefix(1);
       continue;
     }
-    while (format.starts_with('%')) format.remove_prefix(1);  // Slurm takes %%i for %i
+    while (format.starts_with('%')) format.remove_prefix(1);  // %%i means %i, as in Slurm
     if (format.starts_with("all")) {
       format.remove_prefix(3);
       add_all(layout, fields, before);

@@ -2,8 +2,7 @@
 //   -o "%.18i %9P%T"       letters, with width and side, and any text around (squeue, sinfo, sprio)
 //   -O jobid:10,state:\x1f names, with width, side or a suffix (squeue, sinfo)
 //   -o jobid%20,state%-10  names, with width and side (sacct, sshare, sacctmgr, sstat)
-// An unknown field is reported and left out, as in Slurm; only with the last way it ends the
-// command.
+// An unknown field is reported and left out, as in Slurm; with the last form it is an error.
 #pragma once
 
 #include <optional>
@@ -26,8 +25,8 @@ Layout names_layout(std::string_view format, std::span<const ColumnInfo> fields,
                     std::vector<std::string>& unknown);
 
 // Reads a list of names, each with its own width or with %WIDTH; %-WIDTH aligns to the left. The
-// beginning of a name is enough; it stands for the first field that begins so. Fields
-// that do not exist are added to `unknown`.
+// beginning of a name is enough; it stands for the first field with this prefix. Fields that do not
+// exist are added to `unknown`.
 Layout list_layout(std::string_view list, std::span<const ColumnInfo> fields,
                    std::vector<std::string>& unknown);
 

@@ -139,7 +139,7 @@ int complain(const Invocation& call, std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
-    // Slurm writes "fatal: " in place of "error: " where it does not go on
+    // Slurm writes "fatal: " instead of "error: " when the command ends
     const bool fatal = line.starts_with("fatal: ");
     lines += fmt::format("{}: {}{}\n", call.program(), fatal ? "" : "error: ", line);
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -243,7 +243,7 @@ std::optional<std::vector<std::string>> parse_into(const Invocation& call, void*
     std::erase_if(given, [&](const Given& one) { return outdone(parsed->given, one); });
   given.insert(given.end(), parsed->given.begin(), parsed->given.end());
   if (!apply(call, given, target, status)) return std::nullopt;
-  // A command that has nothing else to say with -v says what it was asked for.
+  // With -v a command without other reports prints its options.
   if (std::any_of(given.begin(), given.end(), [](const Given& one) {
         return one.option->name == "verbose" && one.option->set == always;
       }))
@@ -276,10 +276,10 @@ bool check_clusters(const Invocation& call, const std::optional<std::string>& as
   return true;
 }
 
-// What commands say on standard error with -v.
+// What commands print on standard error with -v.
 namespace {
 
-// Slurm shows times as it would print them, and other values as they were given.
+// Slurm prints times in its own format, and other values as they were given.
 std::string shown_value(const Given& given) {
   const Option& option = *given.option;
   if (option.arg == Arg::none || (option.arg == Arg::optional && given.value.empty())) return "set";
@@ -294,7 +294,7 @@ std::size_t verbosity_of(std::span<const Given> given) {
   std::size_t level = 0;
   for (const Given& one : given) {
     if (one.option->name != "verbose") continue;
-    // A variable names a level; the option says one more each time.
+    // A variable sets a level; each -v raises it by one.
     const int named = std::atoi(one.value.c_str());
     level = named > 0 ? static_cast<std::size_t>(named) : level + 1;
   }
@@ -341,14 +341,13 @@ void list_values(const Invocation& call, std::span<const Given> given) {
   fmt::print(stderr, "{}\n\n", rule);
 }
 
-// Translates our errors to Slurm's words. The controller says in a sentence what is wrong, but
-// clients of Slurm look for its fixed texts. The table finds them by the error's code and a part of
-// its sentence.
+// Translates errors to Slurm's words. The controller's error is a sentence, but clients of Slurm
+// search for its fixed texts. The table finds them by the error's code and a part of its sentence.
 namespace {
 
 struct Row {
   ErrorCode code;
-  std::string_view part;  // a part of our sentence; "" = any
+  std::string_view part;  // a part of Gantry's sentence; "" = any
   std::string_view text;  // Slurm's text
 };
 

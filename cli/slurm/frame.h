@@ -1,10 +1,10 @@
 // The frame is what the commands under Slurm's names have in common: how they are found, how they
 // are parsed, and how they fail.
 //
-// The commands are declared as our own are (cli/command.h), with tables of options from which
-// parsing, --help, manual pages, completion and docs/slurm-options.md are made. They differ from
-// ours in three ways: names of options may be shortened, errors have Slurm's texts and exit
-// statuses, and --version is Slurm's.
+// The commands are declared like Gantry's own ones (cli/command.h), with tables of options from
+// which parsing, --help, manual pages, completion and docs/slurm-options.md are made. They differ
+// from Gantry's in three ways: names of options may be shortened, errors have Slurm's texts and
+// exit statuses, and --version is Slurm's.
 #pragma once
 
 #include <fmt/core.h>
@@ -45,7 +45,7 @@ std::optional<std::vector<Parsed>> parse_components(const Invocation& call, int&
 // Slurm's words, and `status` is the exit status of the command.
 bool apply(const Invocation& call, std::span<const Given> given, void* target, int& status);
 
-// Decides whether the typed options make an option from the environment ineffective.
+// Decides whether typed options override an option from the environment.
 using Outdone = bool (*)(std::span<const Given> typed, const Given& of_environment);
 bool was_typed(std::span<const Given> typed, std::initializer_list<std::string_view> names);
 
@@ -67,7 +67,7 @@ int refused(fmt::format_string<Args...> text, Args&&... args) {
   return 1;
 }
 
-// How often -v was given, or the level that a variable like SBATCH_DEBUG names: 0 is the usual one.
+// How often -v was given, or the level in a variable such as SBATCH_DEBUG; 0 is the default.
 std::size_t verbosity_of(std::span<const Given> given);
 
 // With -v: prints the block "defined options" on standard error, a line for each option that the
@@ -78,7 +78,7 @@ void list_options(const Invocation& call, std::span<const Given> given);
 void list_values(const Invocation& call, std::span<const Given> given);
 
 // An error in Slurm's words. `text` follows "Batch job submission failed: " or similar words.
-// `detail` is our own sentence, or Slurm's if Slurm has a separate line for it; it may be empty.
+// `detail` is Gantry's sentence, or Slurm's if Slurm prints a separate line; it may be empty.
 struct Words {
   std::string text;
   std::string detail;
@@ -92,12 +92,13 @@ int usage_status(const Command& command);
 // The cluster's name: from the client's configuration, or inside a job from its environment.
 std::string cluster_name();
 
-// Checks --clusters or SLURM_CLUSTERS: our own name and "all" are accepted, any other name is
-// refused in Slurm's words (false). `named` becomes the cluster's name if one was given, else "".
+// Checks --clusters or SLURM_CLUSTERS: this cluster's name and "all" are accepted, any other name
+// is refused in Slurm's words (returns false). `named` becomes the cluster's name if one was given,
+// else "".
 bool check_clusters(const Invocation& call, const std::optional<std::string>& asked,
                     std::string& named, int& status);
 
-// The setter of an option that changes nothing, because what it asks for is always done.
+// The setter of an option that asks for what is always done.
 Result<void> always(void* target, std::string_view value);
 
 }  // namespace gantry::cli::slurm

@@ -21,8 +21,8 @@ struct Form {
   Style style = Style::getopt;
   std::string_view usage;                         // first line of --help, after the name
   std::string_view valid = {};                    // heading of the options of a listed help
-  std::string_view brief = {};                    // --usage, where it is not made from the table
-  std::vector<CommandWord> (*words)() = nullptr;  // what the command takes as its first word
+  std::string_view brief = {};                    // --usage, if it is not made from the table
+  std::vector<CommandWord> (*words)() = nullptr;  // the words that the command accepts first
 };
 
 constexpr std::string_view kValidOption = "Valid <OPTION> values are:";
@@ -62,7 +62,7 @@ const Form& form_of(const Command& command) {
 // The headings of a grouped help, and the options below each but the first.
 struct Group {
   std::string_view heading;
-  std::string_view options;  // names with a blank before and behind each
+  std::string_view options;  // names, each with a blank before and after it
 };
 constexpr Group kGroups[] = {
     {"Parallel run options:", ""},
@@ -86,13 +86,13 @@ std::size_t group_of(const Option& option) {
   return 0;
 }
 
-// A second name of an option, which the help passes over.
+// A second name of an option, which the help leaves out.
 bool is_alias(const Option& option) {
   return option.help.starts_with("The same");
 }
 
-// The options that work, sorted as Slurm sorts them: by the letter, or the first one of the name,
-// and small letters first.
+// The options that work, in Slurm's order: by the letter, or the first one of the name, lower case
+// first.
 std::vector<const Option*> sorted_options(const Command& command, std::span<const Option> common) {
   std::vector<const Option*> all;
   const auto is_known = [&](const Option& option) {
@@ -126,7 +126,7 @@ void wrap(std::string& out, std::string_view text, std::size_t column, std::size
   out += '\n';
 }
 
-// Appends `head`, and `text` in its column; below the head if that is too long.
+// Appends `head`, then `text` in its column, or below the head if the head is too long.
 void add_item(std::string& out, std::string head, std::string_view text, std::size_t column) {
   if (head.size() + 1 > column) {
     out += head + "\n";
@@ -200,7 +200,8 @@ void add_list(std::string& out, const Command& command, const Form& form,
     add_item(out, fmt::format("     {:<12} ", word.name), word.what, kColumn);
 }
 
-// "[-A NAME,...] [--local] [-ahl]": values first, then what has no letter, then all flags together.
+// "[-A NAME,...] [--local] [-ahl]": options with values first, then those without letters, then all
+// flags together.
 std::string short_forms(const Command& command, const std::vector<const Option*>& options) {
   std::vector<std::string> words;
   std::string letters;
@@ -263,7 +264,8 @@ std::string slurm_usage(const Command& command, std::span<const Option> common) 
 
 namespace {
 
-// Commands whose table is checked in tests/slurm/options_test.cc, by a test of the command's name.
+// Commands whose tables are checked in tests/slurm/options_test.cc, by a test with the command's
+// name.
 constexpr std::string_view kTested[] = {"sbatch", "squeue", "scancel", "sacct", "sinfo", "srun"};
 
 std::string table_cell(std::string_view text) {

@@ -22,8 +22,8 @@ std::vector<CommandWord> scontrol_words();
 std::vector<CommandWord> sacctmgr_words();
 std::vector<CommandWord> sreport_words();
 
-// Refused options are not listed: who looks for an option in the help learns whether it works.
-// `common` are the options that every command has.
+// Refused options are not listed, so users find only options that work. `common` are the options
+// that every command has.
 std::string slurm_help(const Command& command, std::span<const Option> common);
 std::string slurm_usage(const Command& command, std::span<const Option> common);
 

@@ -1,4 +1,4 @@
-// Submits the request of an allocation, waits for its start, and gives it back.
+// Submits the request of an allocation, waits for its start, and releases it.
 #include "cli/step/allocation.h"
 
 #include <fmt/core.h>
@@ -58,7 +58,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
     message.request_id = random_id();
     message.spec = request->spec;
     message.spec.kind = JobKind::allocation;
-    message.spec.requeue = false;  // the owner waits: after a second start nobody would be there
+    message.spec.requeue = false;  // the owner waits for this start only
     if (message.spec.name.empty()) message.spec.name = "interactive";
     message.spec.submit_line = invocation.line();
   }
@@ -67,7 +67,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   ASSIGN(submitted, parts.size() == 1 ? session.call<proto::SubmitReply>(all.parts.front())
                                       : session.call<proto::SubmitReply>(all));
   Allocation allocation(invocation.program(), submitted->job);
-  // Slurm's srun and salloc say the first of these in Slurm's words.
+  // Slurm's srun and salloc print the first of these in Slurm's words.
   const bool of_slurm = invocation.program() == "srun" || invocation.program() == "salloc";
   for (const std::string& warning : submitted->warnings)
     if (of_slurm && warning.ends_with(" is down: the job waits"))
@@ -79,7 +79,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   wait.jobs.push_back({submitted->job, {}});
   wait.until_started = true;
   ASSIGN(asked, session.send(wait));
-  // Slurm always queues components first, and with --immediate alone it says nothing.
+  // In Slurm, components are always queued first, and with --immediate alone nothing is printed.
   const bool quiet = parts.front()->quiet;
   bool announced = of_slurm && !quiet && parts.size() > 1 && allocation.say_queued();
   Duration patience = kPatience;
@@ -114,7 +114,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   return allocation;
 }
 
-// Slurm's salloc says it in one line more than its srun.
+// Slurm's salloc prints one line more than its srun.
 bool Allocation::say_queued() const {
   if (program_ == "salloc") fmt::print(stderr, "salloc: Pending job allocation {}\n", job_.value());
   fmt::print(stderr, "{}: job {} queued and waiting for resources\n", program_, job_.value());

@@ -1,5 +1,4 @@
-// An allocation for grun (outside of a job) and for galloc: it is asked for, waited for, and given
-// back.
+// An allocation for grun (outside of a job) and for galloc: requested, waited for, and released.
 #pragma once
 
 #include <string>
@@ -13,9 +12,9 @@ namespace gantry::cli {
 
 class Allocation {
  public:
-  // Submits the request and waits until it has nodes. If that takes a while, it says so on standard
-  // error. If a signal ends the wait, or the wait lasts longer than `most_wait` of the (first)
-  // request, the request is cancelled and the error is unavailable.
+  // Submits the request and waits until it has nodes. If that takes a while, it reports so on
+  // standard error. If a signal ends the wait, or the wait lasts longer than `most_wait` of the
+  // (first) request, the request is cancelled and the error is unavailable.
   static Result<Allocation> ask(const Invocation& invocation, const JobRequest& request,
                                 Session& session);
   // Several parts are submitted as a heterogeneous job; job() and row() then belong to its first
@@ -24,7 +23,7 @@ class Allocation {
                                 const std::vector<const JobRequest*>& parts, Session& session);
   [[nodiscard]] JobId job() const { return job_; }
   [[nodiscard]] const proto::JobRow& row() const { return row_; }
-  // Gives the nodes back. `exit` is the exit status that is recorded for the job.
+  // Releases the nodes. `exit` is the exit status that is recorded for the job.
   void end(Session& session, ExitStatus exit) const;
 
  private:

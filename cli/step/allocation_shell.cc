@@ -119,14 +119,14 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
 
 namespace {
 
-// Begins what scontrol sends to a job, because it stands in the output of batch jobs.
+// Prefix of messages of scontrol to a job, because batch jobs have them in their output.
 constexpr std::string_view kOfANode = "slurmstepd: error: ";
 
-// How often the command is looked after while its allocation is waited for: a twentieth of the time
-// that it has run, within these.
+// How often the command is checked while its allocation is waited for: after a twentieth of the
+// time that it has run, within these bounds.
 constexpr Duration kLeastLook = milliseconds(10), kMostLook = milliseconds(250);
 
-// The command leads a process group, and has the terminal if we have it.
+// The command leads a process group, and gets the terminal if this process has it.
 void lead_group(pid_t pid) {
   ::setpgid(pid, pid);
   if (::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) return;
@@ -147,7 +147,7 @@ bool await_either(const std::string& program, pid_t pid, const AtRevocation& at_
     const auto reply = at_end.session->receive<proto::WaitReply>(*asked, look);
     if (::waitpid(pid, &status, WNOHANG) == pid) return true;
     if (!reply && reply.error().code == ErrorCode::timed_out) continue;
-    if (!reply) return false;  // nobody can tell us of the end any more
+    if (!reply) return false;  // nobody can report the end any more
     if (!reply->notice.empty()) {
       const std::string_view text = reply->notice;
       fmt::print(stderr, "{}: {}\n", program,
@@ -176,8 +176,8 @@ Result<int> run_in_allocation(const std::string& program, Manner manner,
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // Signals of the terminal are meant for the command; this process stays, to give the allocation
-  // back.
+  // Signals of the terminal are meant for the command; this process survives, to release the
+  // allocation.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGQUIT, SIG_IGN);
   const pid_t pid = ::fork();

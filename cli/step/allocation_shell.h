@@ -12,8 +12,8 @@
 
 namespace gantry::cli {
 
-// Puts into our environment the variables that scripts and grun expect in an allocation (Slurm's
-// names and ours).
+// Sets in the present environment the variables that scripts and grun expect in an allocation (with
+// Slurm's names and Gantry's).
 void set_allocation_environment(const proto::JobRow& row, const JobRequest& request);
 
 // Also sets what the job has on each of its nodes, for launchers of MPI: SLURM_TASKS_PER_NODE and
@@ -25,7 +25,7 @@ Result<void> set_allocation_geometry(Session& session, JobId job);
 // TASKS_PER_NODE or JOB_CPUS_PER_NODE.
 Result<void> set_component_geometry(Session& session, JobId leader);
 
-// The allocation in which the command runs. What `scontrol notify` tells it, and its end before the
+// The allocation in which the command runs. Messages of `scontrol notify`, and an end before the
 // command's, are shown. If there is a signal, the command and the programs that it has started get
 // it at that end.
 struct AtRevocation {

@@ -1,5 +1,5 @@
-// Hands our terminal over to the terminal of a task. While this object lives, keys are passed on
-// unchanged, Ctrl-C and Ctrl-Z too, and nothing is echoed here.
+// Connects the user's terminal to the terminal of a task. While this object lives, keys are passed
+// on unchanged, even Ctrl-C and Ctrl-Z, and nothing is echoed here.
 #pragma once
 
 #include <termios.h>

@@ -14,7 +14,7 @@
 namespace gantry::cli {
 namespace {
 
-// Does the pattern name a file for each task or node? A backslash takes all letters as they are.
+// Whether the pattern names a file for each task or node. With a backslash it is taken literally.
 bool names_tasks(const std::string& pattern) {
   if (pattern.find('\\') != std::string::npos) return false;
   for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {

@@ -24,14 +24,14 @@ class StepFiles {
     return *this;
   }
 
-  // Does the client write the files of these options? It writes all of them or none.
+  // Whether the client writes the files of these options. It writes all of them or none.
   static bool are_here(const StepOptions& options);
   // Opens them for all tasks of the permission, whose ranks count from `first_rank` on. The error
   // is in Slurm's words.
   Result<void> open(const StepOptions& options, const proto::StepPermission& permission,
                     std::uint32_t first_rank);
 
-  // -1: this output of the task has no file here.
+  // -1 if this output of the task has no file here.
   [[nodiscard]] int fd_of(std::uint32_t rank, bool std_err) const;
 
  private:

@@ -1,5 +1,5 @@
-// Streams can arrive in two ways (our own socket, or the job's socket), and orders leave in the
-// same two ways.
+// Streams can arrive in two ways (a listening socket of this process, or the job's socket), and
+// requests leave in the same two ways.
 #include "cli/step/step_launch.h"
 
 #include <arpa/inet.h>
@@ -30,8 +30,8 @@ namespace {
 constexpr Duration kLaunchTimeout = seconds(30);
 constexpr std::string_view kTcp = "tcp://";
 
-// Our own listening socket. A peer must know the step's key; StepStreams bounds what all others
-// cost.
+// This process's own listening socket. A peer must know the step's key; StepStreams limits the cost
+// of all others.
 class TcpSource final : public StreamSource {
  public:
   TcpSource(net::Socket socket, std::string address)
@@ -165,8 +165,8 @@ namespace {
 // The answers of the nodes, by their place in the permission; nullopt means Ok.
 using Answers = std::vector<std::optional<Error>>;
 
-// Sends a message to each node. A node dials back only to the host that asks it, so each connection
-// leaves from the address on which the streams are accepted.
+// Sends a message to each node. A node connects back only to the host that sent the request, so
+// each connection leaves from the address on which the streams are accepted.
 template <class Message>
 Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
@@ -282,7 +282,8 @@ Result<void> StepDoor::launch(const proto::StepPermission& permission,
   const std::size_t count = permission.nodes.size();
   const std::size_t most = at_a_time == 0 ? std::max<std::size_t>(count, 1) : at_a_time;
   for (std::size_t first = 0; first < count; first += most) {
-    proto::StepPermission some = permission;  // says only whom to ask; each gets the whole one
+    proto::StepPermission some =
+        permission;  // only lists the nodes to contact; each gets the whole permission
     const auto begin = permission.nodes.begin() + static_cast<std::ptrdiff_t>(first);
     some.nodes.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(most, count - first)));
     auto launched = job_socket_ ? launch_through_node(*job_socket_, some, launch)

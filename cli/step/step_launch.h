@@ -1,7 +1,7 @@
-// Starts a step: decides who accepts its streams, and hands each node its part.
+// Starts a step: decides who accepts its streams, and sends each node its part.
 //
-// Outside of a container grun listens itself and talks to the nodes with CURVE. In a container
-// without a network both go through the job's socket: the node accepts the streams and passes their
+// Outside of a container grun listens itself and uses CURVE to the nodes. In a container without a
+// network both go through the job's socket: the node accepts the streams and passes their
 // descriptors.
 #pragma once
 
@@ -22,28 +22,28 @@ Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermis
 // Lets the node accept the streams, through the job's socket at `path`.
 Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path);
 
-// Hands `launch` (complete except for its node) to every node of the permission. On an error, nodes
+// Sends `launch` (complete except for its node) to every node of the permission. On an error, nodes
 // that already had it give up by themselves, because nobody answers their streams.
 Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch);
 Result<void> launch_through_node(const std::string& path, const proto::StepPermission& permission,
                                  proto::LaunchStep launch);
 
 // Hands `attach` to every node of the permission. It is no error if the step no longer runs on a
-// node, or does not run there yet; the places of these nodes in the permission are returned.
+// node, or does not run there yet; the indexes of these nodes in the permission are returned.
 Result<std::vector<std::size_t>> attach_on_nodes(const proto::StepPermission& permission,
                                                  proto::AttachStep attach);
 Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
                                                      const proto::StepPermission& permission,
                                                      proto::AttachStep attach);
 
-// The place to which the nodes bring the streams of a step: the job's socket if we run in a job
-// that has one, else a socket of our own. All streams of the step use one key.
+// The place to which the nodes connect the streams of a step: the job's socket if this process runs
+// in a job that has one, else a socket of its own. All streams of the step use one key.
 class StepDoor {
  public:
   // `permission` as for listen_for_streams().
   static Result<StepDoor> open(const proto::StepPermission& permission);
 
-  // Tells the node how to reach us: fills in address, ticket and key of LaunchStep or AttachStep.
+  // Tells the node how to connect: fills in address, ticket and key of LaunchStep or AttachStep.
   template <class Message>
   void tell(Message& message) const {
     message.io_address = source_->address();
@@ -54,7 +54,7 @@ class StepDoor {
   [[nodiscard]] StreamSource& source() const { return *source_; }
 
   // Does launch_on_nodes() or attach_on_nodes(), or their counterparts through the job's socket; at
-  // most so many nodes are asked at a time (0 = all).
+  // most `at_once` nodes are asked at a time (0 = all).
   [[nodiscard]] Result<void> launch(const proto::StepPermission& permission,
                                     const proto::LaunchStep& launch, std::size_t at_a_time) const;
   [[nodiscard]] Result<std::vector<std::size_t>> attach(const proto::StepPermission& permission,

@@ -36,7 +36,7 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 
 namespace {
 
-// What a step inside a job asks for beside its size.
+// What a step inside a job asks for in addition to its size.
 void put_own(proto::StepShape& shape, const StepOptions& options) {
   constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
   const auto whole = [](const std::optional<std::uint32_t>& thousandths) {
@@ -63,7 +63,7 @@ void put_own(proto::StepShape& shape, const StepOptions& options) {
   shape.memory_per_node = *r.gpus.memory_each * gpus;
 }
 
-// Are these nodes of the job around us, whose variables have this suffix?
+// Whether these are nodes of the surrounding job, whose variables have this suffix.
 bool all_of_job(const std::vector<std::string>& nodes, const std::string& group) {
   const char* list = std::getenv(("SLURM_JOB_NODELIST" + group).c_str());
   const auto job = expand_hostlist(list == nullptr ? "" : list);
@@ -90,11 +90,11 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   if (r.nodes) shape.nodes = r.nodes->first;
   if (r.tasks) shape.tasks = *r.tasks;
   const bool sized = r.tasks || r.nodes || shape.tasks_per_node;
-  // Slurm's step has as many nodes as the job, unless -N says another number: -w names some of
+  // Slurm's step has as many nodes as the job, unless -N gives another number: -w names some of
   // them.
   if (!sized && options.manner == Manner::slurm && all_of_job(shape.nodelist, group))
     shape.nodelist.clear();
-  if (!sized && !shape.nodelist.empty()) {  // on just these
+  if (!sized && !shape.nodelist.empty()) {  // on exactly these nodes
     shape.nodes = static_cast<std::uint32_t>(shape.nodelist.size());
     shape.tasks = std::max(said("SLURM_NTASKS").value_or(0), shape.nodes);
   } else if (!sized) {
@@ -115,9 +115,8 @@ constexpr Duration kFirstPause = milliseconds(50);
 constexpr Duration kLongestPause = seconds(1);
 constexpr Duration kAtOnce = seconds(1);  // --immediate without a time: the step does not wait
 
-// A step that wants cores of its own asks again until it gets them. The controller remembers
-// nothing of a step that it has refused, so it cannot call back, and a step that is given up leaves
-// nothing behind.
+// A step that wants cores of its own asks again until it gets them. The controller stores nothing
+// about a refused step, so it cannot notify, and a step that gives up leaves nothing.
 Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const std::string& program,
                                        const StepOptions& options, Session& session,
                                        Result<proto::StepGranted> granted) {
@@ -164,7 +163,7 @@ Result<proto::StepGranted> create_step(const proto::StepCreate& create, const st
   return granted;
 }
 
-// As with Slurm's srun: if we have no terminal, the step gets none either, and the user is told.
+// As with Slurm's srun: without a terminal here, the step gets none either, and the user is told.
 void set_terminal(proto::LaunchStep& launch, const StepCommand& command, StepOptions& options) {
   if (!options.terminal) return;
   launch.terminal = terminal_size();
@@ -226,7 +225,7 @@ Result<void> tell_end(const proto::StepPermission& permission, Instant started, 
 
 constexpr StepEnd kNotStarted{{1, 0}, {}, false};
 
-// Asks for the steps in the order of their jobs, so that two callers that want cores of their own
+// Requests the steps in the order of their jobs, so that two callers that want cores of their own
 // never wait for each other.
 Result<std::vector<Made>> make_steps(const std::vector<StepPart>& parts, Session& session) {
   std::vector<std::size_t> order(parts.size());
@@ -274,8 +273,8 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.environment = std::move(part.command.environment);
   for (auto& [name, value] : task_gpu_variables(part.options.gpus, part.options.gpu_bind))
     launch.environment[name] = value;
-  // The variable may be the job's own. One that cannot be read matters only where the step has
-  // GPUs: that node refuses it.
+  // The variable may be the job's own. An invalid one matters only on nodes where the step has
+  // GPUs: such a node refuses it.
   if (const auto how = launch.environment.find(kGpuBindVariable); how != launch.environment.end())
     if (auto bind = parse_gpu_bind(how->second)) launch.gpu_bind = std::move(*bind);
   launch.work_dir = part.options.spec.work_dir;
@@ -302,7 +301,7 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   return launch;
 }
 
-// Where the tasks' streams go to, as Slurm's tasks are told it.
+// Where the tasks' streams are connected, as Slurm's tasks are told it.
 void tell_address(proto::LaunchStep& launch) {
   const std::size_t colon = launch.io_address.rfind(':');
   const std::size_t begin = launch.io_address.find("//");
@@ -319,8 +318,8 @@ void put_input(proto::LaunchStep& launch, const StepOptions& options) {
   launch.input_rank = options.input_rank;
 }
 
-// Tells the tasks of each part about the tasks of all parts. They meet on the node of the first
-// task.
+// Tells the tasks of each part about the tasks of all parts. Their meeting point (MASTER_ADDR) is
+// the node of the first task.
 void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<Made>& steps,
                     const proto::StepPermission& all) {
   proto::HetStep het;

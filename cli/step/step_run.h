@@ -23,7 +23,7 @@ struct StepCommand {
 // set or is something else.
 std::optional<std::uint32_t> number_of_env(const char* name);
 
-// The job that the step belongs to: the one of --jobid, or the job that we run in.
+// The job that the step belongs to: that of --jobid, or the one in which this process runs.
 std::optional<JobId> surrounding_job(const StepOptions& options);
 
 // The variable SLURM_GPU_BIND says which GPUs the tasks of steps see. It is Slurm's, and a job

@@ -1,5 +1,5 @@
-// What signals and deadlines do to a running step, and what the user is told of it. The texts of
-// srun are Slurm's, because people and tests look for them.
+// What signals and deadlines do to a running step, and the messages about that. The texts of srun
+// are Slurm's, because people and tests search for them.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@ namespace gantry::cli {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;             // microseconds
-constexpr std::int64_t kStreamPatience = 15 * kSecond;  // for a node's shim to dial
-constexpr std::int64_t kNewsTime = 2;  // seconds for the news of the tasks' end to arrive
+constexpr std::int64_t kStreamPatience = 15 * kSecond;  // for a node's shim to connect
+constexpr std::int64_t kNewsTime = 2;  // seconds for the report of the tasks' end to arrive
 
 }  // namespace
 
@@ -124,7 +124,7 @@ void StepStreams::on_interrupt() {
   signal_tasks(SIGINT);
 }
 
-// SIGTERM and its like reach the tasks, which then have the time of kill_wait to end.
+// SIGTERM and similar signals reach the tasks, which then have kill_wait to end.
 void StepStreams::on_signal(int signal) {
   if (signal == SIGWINCH) return send_window();
   if (attached()) {
@@ -147,7 +147,7 @@ void StepStreams::signal_tasks(int signal) {
     if (!stream->node.empty() && !stream->done) send(*stream, {proto::StepSignal{signal}});
 }
 
-// The standard input of a step: what we read goes to the first task, to one or to all of them.
+// The standard input of a step: what is read here goes to the first task, to one or to all of them.
 namespace {
 
 constexpr std::size_t kMaxPendingInput = 1 << 20;  // bytes queued for one node
@@ -168,7 +168,7 @@ bool StepStreams::reads_input(const Stream& stream) const {
   return stream.first_rank == 0;
 }
 
-// Nothing is read before all readers are there: each of them gets all of it.
+// Nothing is read before all readers are connected: each of them gets all of it.
 bool StepStreams::wants_input() const {
   if (!input_open_ || (options_.input == StepInput::all_tasks && !all_here())) return false;
   bool read = false;
@@ -193,10 +193,10 @@ void StepStreams::read_input() {
     if (!stream->closed && reads_input(*stream)) send(*stream, {input});
 }
 
-// New connections of a step: each is a stranger's until it has said hello under the step's key.
+// New connections of a step: each is a stranger until it has sent a hello with the step's key.
 namespace {
 
-constexpr std::size_t kMostStrangers = 64;  // beside one connection of each node
+constexpr std::size_t kMostStrangers = 64;  // in addition to one connection of each node
 
 }  // namespace
 
@@ -220,8 +220,8 @@ Result<void> StepStreams::accept(StreamSource& source) {
   return {};
 }
 
-// A shim says hello as soon as it is connected, so the one that has been silent for longest is
-// none.
+// A shim sends its hello as soon as it is connected, so the connection that has been silent longest
+// is not a shim's.
 bool StepStreams::drop_oldest_stranger() {
   const auto oldest = std::find_if(streams_.begin(), streams_.end(),
                                    [](const auto& stream) { return stream->is_strange(); });

@@ -33,7 +33,7 @@ void write_fully(int fd, std::string_view data) {
       pollfd ready{fd, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {
-      return;  // the reader of our output has gone; the tasks go on
+      return;  // the reader of our output has gone; the tasks continue
     }
   }
 }
@@ -45,8 +45,8 @@ sigset_t forwarded_signals() {
   return set;
 }
 
-// A signalfd for the forwarded signals. They stay blocked for good: reporting the end and giving an
-// allocation back take only moments, and a terminal that hangs up sends two signals.
+// A signalfd for the forwarded signals. They stay blocked to the end: reporting the end and
+// releasing an allocation take only moments, and a terminal that hangs up sends two signals.
 class SignalFd {
  public:
   SignalFd() {
@@ -266,7 +266,7 @@ void StepStreams::greet(Stream& stream, const proto::StepHello& hello) {
   if (options_.input == StepInput::none && reads_input(stream))
     send(stream, {proto::TaskInput{{}, true}});
   if (!options_.terminal || hello.first_rank != 0) return;
-  raw_.emplace();  // only now: until here Ctrl-C ends this process
+  raw_.emplace();  // only now, because until here Ctrl-C ends this process
   send_window();
 }
 
@@ -289,8 +289,8 @@ void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
 }
 
 // Tells the PMI-2 servers of the other nodes that the tasks of `gone` have ended: only these
-// servers know whether they wait for them in a fence. What the server of `gone` has said was passed
-// on before.
+// servers know whether they wait for them in a fence. All that the server of `gone` has sent was
+// passed on before.
 void StepStreams::tell_ended(const Stream& gone) {
   if (options_.mpi == proto::StepMpi::pmi2) pass_on(gone, {proto::kAllOtherNodes, {}});
 }
@@ -327,7 +327,7 @@ void StepStreams::send_window() {
 }
 
 // Writes whole lines only, so that outputs of several tasks do not mix within a line. The bytes of
-// a single task are passed on as they come, so that a prompt is seen.
+// a single task are passed on as they come, so that a prompt appears.
 void StepStreams::output(const proto::TaskOutput& output) {
   const auto& only = output.std_err ? options_.only_error : options_.only_output;
   if (only && *only != output.rank) return;
@@ -402,7 +402,7 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
   if (what.empty()) what = fmt::format("Exited with exit code {}", exit.status.code);
   endings_.add(stream.node, exit.rank, what, monotonic_us());
-  // Tasks that meet in a PMI server would wait for this one for ever, so they are ended.
+  // Tasks that synchronise through a PMI server would wait for this one forever, so they are ended.
   if ((options_.kill_on_bad_exit || options_.mpi != proto::StepMpi::none) && !killing_) end_all();
 }
 

@@ -7,9 +7,9 @@
 // depend on it; only the launcher sends the end of input, signals and the size of the terminal.
 // Messages between the PMI servers of the nodes are passed on from stream to stream.
 //
-// Everybody in the network may connect. A peer that has not said hello under the step's key is a
-// stranger: only so many may be connected at a time, the oldest makes room for a new one, and once
-// every node is here none is let in.
+// Everybody in the network may connect. A peer that has not sent a hello with the step's key is a
+// stranger: their number is limited, a new one replaces the oldest, and once every node is
+// connected no more are accepted.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class StreamSource {
   virtual Result<std::optional<int>> take() = 0;
 };
 
-std::int64_t monotonic_us();  // a clock that nobody sets
+std::int64_t monotonic_us();  // a clock that nobody can set
 
 // How the tasks of one node, or of several nodes, have ended.
 struct StepEnd {
@@ -61,19 +61,20 @@ struct StepResult {
 // has all of their nodes, and ranks count through all of them.
 class StepStreams {
  public:
-  // `files`: where output goes that has files here; nullptr: all of it to our own output.
+  // `files`: the destinations of output that goes to files here; nullptr: all output goes to this
+  // process's own.
   StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
               const StepOptions& options, const StepFiles* files = nullptr);
   ~StepStreams();
   StepStreams(const StepStreams&) = delete;
   StepStreams& operator=(const StepStreams&) = delete;
 
-  // For an attached process, before run(): says that the step no longer runs on this node.
+  // For an attached process, before run(): the step does not run any more on this node.
   void leave_out(std::size_t node);
 
   // Runs until all nodes are done. An attached process also returns when a signal arrives;
-  // exit_status is then 128 + the signal. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
-  // blocked for good and forwarded to the tasks; a second SIGINT within a second ends the step.
+  // exit_status is then 128 + the signal. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2
+  // stay blocked and are forwarded to the tasks; a second SIGINT within a second ends the step.
   Result<StepResult> run(StreamSource& source);
 
  private:
@@ -96,23 +97,23 @@ class StepStreams {
   void on_signal(int signal);
   void on_interrupt();
   void signal_tasks(int signal);
-  void force_end();    // ends the step and says so
-  void say_aborted();  // that the end of the step is awaited; once
-  void say_status();   // which tasks run and which have ended
+  void force_end();    // ends the step and reports it
+  void say_aborted();  // prints once that the end of the step is awaited
+  void say_status();   // prints which tasks run and which have ended
   [[nodiscard]] std::string step_name() const;
   [[nodiscard]] std::optional<std::int64_t> deadline_us() const;
   [[nodiscard]] int milliseconds_left() const;
-  void end_in_time();  // when the deadline has come
+  void end_in_time();  // call it when the deadline has come
 
   // step_input.cc
   void read_input();
-  [[nodiscard]] bool reads_input(const Stream& stream) const;  // do tasks there read it?
+  [[nodiscard]] bool reads_input(const Stream& stream) const;  // whether tasks there read it
   [[nodiscard]] bool wants_input() const;
 
   // step_strangers.cc
   Result<void> accept(StreamSource& source);
-  bool drop_oldest_stranger();  // false: there is none
-  void forget_strangers();      // who have gone
+  bool drop_oldest_stranger();  // returns false if there is none
+  void forget_strangers();      // strangers who have disconnected
 
   void read(Stream& stream);
   void write(Stream& stream);
@@ -159,10 +160,10 @@ class StepStreams {
   std::size_t nodes_done_ = 0;
   bool input_open_ = true;
   bool killing_ = false;
-  bool aborting_ = false;           // the user knows that the end is awaited
+  bool aborting_ = false;           // the user was told that the end is awaited
   std::int64_t terminated_us_ = 0;  // when SIGTERM has come; 0 = not yet
   std::vector<TaskState> tasks_;    // by rank
-  std::int64_t abort_said_us_ = 0;  // when the user heard last that the end is awaited
+  std::int64_t abort_said_us_ = 0;  // when the user was last told that the end is awaited
   std::int64_t interrupted_us_ = 0;
   std::int64_t first_end_us_ = 0;  // time of a task's first end; 0 = none yet
   std::int64_t begun_us_ = 0;      // time when run() began

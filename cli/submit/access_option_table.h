@@ -1,4 +1,4 @@
-// The options by which a job asks for what its tenant keeps for it; see submit_option.h.
+// The options with which a job asks for resources that its tenant owns; see submit_option.h.
 #pragma once
 
 #include "cli/submit/job_setters.h"

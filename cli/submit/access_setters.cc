@@ -1,4 +1,4 @@
-// Setters of what a job asks of the boundary around it; see job_setters.h.
+// Setters of options about a job's isolation and access; see job_setters.h.
 #include <fmt/core.h>
 
 #include "cli/submit/job_setters.h"
@@ -16,7 +16,7 @@ tl::unexpected<Error> bad_value(std::string message) {
 
 }  // namespace
 
-// NAME[@VERSION][:FILE]; the controller says which names are sound.
+// NAME[@VERSION][:FILE]; the controller checks the names.
 Result<void> set_secret(R& r, std::string_view text) {
   TRY(check_text(text));
   SecretUse use;
@@ -54,7 +54,7 @@ Result<void> set_dataset(R& r, std::string_view text) {
 }
 
 // KEY:PATH. A key may be written in full, as s3://BUCKET/...; the controller checks it. A relative
-// path is below the job's working directory, which is known when all options are.
+// path is below the job's working directory, which is known only when all options are read.
 Result<void> add_stage_in(R& r, std::string_view text) {
   TRY(check_text(text));
   const std::size_t colon = text.rfind(':');

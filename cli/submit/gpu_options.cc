@@ -90,7 +90,7 @@ Result<void> take_other(std::string_view item, GpuWish& wish) {
   ASSIGN(n, parse_integer("the number of " + name,
                           colon == std::string_view::npos ? "1" : item.substr(colon + 1), 0,
                           kMostGresCount));
-  if (*n == 0) return {};  // none of it, whether or not there is such a resource
+  if (*n == 0) return {};  // none requested, whether or not there is such a resource
   for (const GresCount& g : wish.others)
     if (g.name == name) return invalid(fmt::format("{} is asked twice", name));
   wish.others.push_back({name, static_cast<std::uint32_t>(*n)});
@@ -161,8 +161,8 @@ Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape
   return {};
 }
 
-// The controller deals out GPUs that do not come out even, or that leave the number of nodes open:
-// then this returns true. A controller of an older release takes an open number as one node.
+// The controller divides GPUs that cannot be divided evenly, or whose number of nodes is open: then
+// this returns true. A controller of an older release treats an open number as one node.
 Result<bool> deal_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   const std::uint32_t gpus = *wish.in_all / kOne, nodes = shape.min_nodes;
   const bool whole = *wish.in_all % kOne == 0;
@@ -180,8 +180,9 @@ Result<bool> deal_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
                              format_thousandths(*wish.in_all), nodes));
 }
 
-// GPUs per task where tasks do not come out even on the nodes, or may go to several numbers of
-// them: each node gets as many as its tasks need. Returns false if the GPUs of a node are known.
+// GPUs per task if the tasks cannot be divided evenly among the nodes, or may use several numbers
+// of nodes: each node gets as many as its tasks need. Returns false if the GPUs of a node are
+// known.
 Result<bool> by_task(const GpuWish& wish, JobShape& shape) {
   const std::uint32_t each = *wish.per_task / kOne;
   if (shape.max_nodes == shape.min_nodes && shape.tasks % shape.min_nodes == 0) return false;

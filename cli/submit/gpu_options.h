@@ -30,8 +30,8 @@ Result<std::uint32_t> parse_gpus(std::string_view text, GpuWish& wish);
 Result<void> parse_gres(std::string_view text, GpuWish& wish);
 
 // Adds the GPUs to a shape that already has its nodes and tasks. The errors are usage or
-// invalid_argument: the wishes exclude each other, or cannot be divided evenly between the nodes.
-// `nodes_open`: the job does not say on how many nodes.
+// invalid_argument: the options exclude each other, or the GPUs cannot be divided evenly among the
+// nodes. `nodes_open`: the job does not give a number of nodes.
 Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape);
 
 }  // namespace gantry::cli

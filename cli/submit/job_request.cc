@@ -57,8 +57,9 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     shape.min_nodes = static_cast<std::uint32_t>(shape.required_nodes.size());
     shape.max_nodes = shape.min_nodes;
   } else if (r.tasks && !r.gpus.in_all && !r.gpus.per_task && r.gpus.shards == 0) {
-    // The job gets as few nodes as can hold its tasks. If it asks for GPUs in all or per task, this
-    // does not work, because the number of GPUs on a node is then known only if it was given.
+    // The job gets as few nodes as can hold its tasks. If it asks for a total number of GPUs or for
+    // GPUs per task, the number of nodes must be given, because otherwise the number of GPUs on a
+    // node is not known.
     shape.max_nodes = std::clamp(*r.tasks, 1u, kMaxJobNodes);
   }
   if (r.tasks)
@@ -110,8 +111,8 @@ std::map<std::string, std::string> job_environment(const ExportRule& rule) {
     if (rule.all || wanted.contains(name)) out.emplace(name, text.substr(equals + 1));
   }
   for (const auto& [name, value] : rule.set) out[name] = value;
-  // Tokens are secrets of the user who submits. Others could read them in the job, and a job needs
-  // none, because its node vouches for it.
+  // Tokens are secrets of the user who submits. Other users could read them in the job, and a job
+  // needs none, because its node vouches for it.
   for (const char* name : kTokenVariables) out.erase(name);
   return out;
 }

@@ -15,13 +15,13 @@
 
 namespace gantry::cli {
 
-// Whose words a command uses in its messages.
+// Whose words (Gantry's or Slurm's) a command uses in its messages.
 enum class Manner : std::uint8_t { gantry, slurm };
 
-// What --export says about the environment of the job.
+// The value of --export: what the environment of the job contains.
 struct ExportRule {
-  bool all = true;                                       // the whole environment of gbatch
-  std::vector<std::string> names;                        // these variables of our environment
+  bool all = true;                 // the whole environment of gbatch
+  std::vector<std::string> names;  // these variables of the present environment
   std::vector<std::pair<std::string, std::string>> set;  // NAME=VALUE
 };
 

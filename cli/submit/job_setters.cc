@@ -31,7 +31,7 @@ Result<std::uint32_t> count(std::string_view text, std::string_view what) {
 }
 
 Result<void> set_names(std::vector<std::string>& out, std::string_view text) {
-  // As in Slurm a list may end with a comma, as one cut out of another command's output does.
+  // As in Slurm a list may end with a comma, because other commands' output may contain one.
   if (text.ends_with(',')) text.remove_suffix(1);
   ASSIGN(names, expand_hostlist(text));
   if (names->empty()) return invalid("names no node");
@@ -58,7 +58,7 @@ Result<std::uint32_t> count_nodes(std::string_view text) {
                              : last == 'm' || last == 'M' ? 1024 * 1024
                                                           : 1;
   if (each > 1) text.remove_suffix(1);
-  // How many a job may have is for the controller to say.
+  // The controller has the limit.
   ASSIGN(n, parse_integer("the number of nodes", text, 1, UINT32_MAX / each));
   return static_cast<std::uint32_t>(*n) * each;
 }
@@ -187,7 +187,7 @@ Result<void> set_time(R& r, std::string_view text) {
   ASSIGN(limit, parse_duration(text));
   r.spec.time_limit = *limit;
   r.spec.unlimited_time = !limit->has_value();
-  if (*limit && (*limit)->us == 0)  // 0 means in Slurm: as long as the partition allows
+  if (*limit && (*limit)->us == 0)  // in Slurm 0 means: as long as the partition allows
     return invalid("0 is no time limit; use UNLIMITED, or leave it to the partition");
   return {};
 }

@@ -1,4 +1,4 @@
-// Setters of the options by which a job says what it is, for rules and reports: --labels, --type.
+// Setters of the options that describe a job's purpose, for rules and reports: --labels, --type.
 #pragma once
 
 #include "cli/submit/job_request.h"

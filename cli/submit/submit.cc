@@ -174,7 +174,8 @@ bool is_directive(std::string_view line) {
   });
 }
 
-// "# SBATCH --mem=1G" and "#SBATCH--mem=1G": the mark with a blank inside, or without one behind.
+// "# SBATCH --mem=1G" and "#SBATCH--mem=1G": the mark with a blank inside, or without a blank after
+// it.
 bool is_nearly_directive(std::string_view line) {
   std::string_view rest = line.substr(1);
   const std::size_t word = rest.find_first_not_of(" \t");
@@ -190,7 +191,7 @@ bool is_nearly_directive(std::string_view line) {
   return false;
 }
 
-// The word that ends the here-document which this line begins; "" = it begins none.
+// The word that ends the here-document that begins in this line; "" = none begins.
 std::string here_document(std::string_view line) {
   std::size_t at = line.find("<<");
   if (at == std::string_view::npos || line.substr(at).starts_with("<<<")) return {};
@@ -223,7 +224,7 @@ std::string folder_of(const std::string& pattern, const std::string& work_dir) {
 
 std::vector<std::string> script_warnings(std::string_view script, std::string_view name) {
   std::vector<std::string> out;
-  std::string document;  // the word at the end of the here-document that we are in
+  std::string document;  // the end word of the present here-document
   bool commands = false;
   std::size_t late = 0;
   int number = 0, first_late = 0;

@@ -22,16 +22,16 @@ Result<proto::SubmitReply> submit_job(const std::string& program,
 // gbatch --wait: waits until a job has ended.
 
 // Waits for the job and returns its exit code. On a terminal one line shows state, reason and time;
-// elsewhere each change of state is a line on standard error. If the controller goes away, it is
-// waited for.
+// elsewhere each change of state is a line on standard error. If the controller is down, this waits
+// for it.
 Result<int> wait_for_job(const std::string& program, Session session, JobId job, bool quiet);
 
-// What is allowed at a submit and is most likely a mistake: said at once, because the job would
-// only fail or behave otherwise hours later.
+// Likely mistakes at a submit that are allowed: reported at once, because the job would fail or
+// behave differently only hours later.
 
-// Lines of the script that look like directives and are none: "# SBATCH --mem=1G", "#SBATCH--mem",
-// and directives after the first command. `name` stands in front of a line's number. What the
-// script writes as a here-document is another script's.
+// Lines of the script that look like directives but are not: "# SBATCH --mem=1G", "#SBATCH--mem",
+// and directives after the first command. `name` is printed before a line's number. Here-documents
+// are skipped, because they may contain other scripts.
 std::vector<std::string> script_warnings(std::string_view script, std::string_view name);
 
 // Folders of --chdir, --output and --error that this machine does not have. A node may have them.

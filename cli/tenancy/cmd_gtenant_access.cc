@@ -28,8 +28,8 @@ constexpr Option kOptions[] = {
     flag("noheader", 'h', "No header", put<&AccessOptions::no_header>),
 };
 
-// A field of CSV by RFC 4180. A text that a spreadsheet would take for a formula gets an
-// apostrophe in front.
+// A CSV field as in RFC 4180. A text that a spreadsheet would treat as a formula is prefixed with
+// an apostrophe.
 std::string csv_field(std::string text) {
   if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos &&
       text != "-")

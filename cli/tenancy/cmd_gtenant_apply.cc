@@ -49,7 +49,7 @@ std::string read_standard_input(const std::vector<std::string>& files) {
   std::array<char, 65536> buffer;
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), n);
-    if (text.size() > config::kMaxDocumentsBytes) break;  // the parser refuses it
+    if (text.size() > config::kMaxDocumentsBytes) break;  // the parser then refuses it
   }
   return text;
 }

@@ -25,7 +25,7 @@ constexpr Option kImportOptions[] = {
           put<&ImportOptions::slurm_conf>),
 };
 
-// Further files; their contents tell what they are.
+// Further files; their contents show what they are.
 struct OtherFiles {
   std::vector<slurm::ConfLine> gres;
   std::string dump;

@@ -117,7 +117,7 @@ Result<tenancy::Amount> amount_of(std::string_view option, Resource resource,
 }
 
 // Adds a line of quota from options. An absolute amount is entered at once; an amount that is a
-// part of the cluster is kept in `parts`, to be worked out later.
+// part of the cluster is kept in `parts` and computed later.
 Result<void> add_line(tenancy::ReadDocument& made, Resource resource, std::string_view option,
                       const MakeOptions& o, const std::string& nominal, bool doubled) {
   auto& quota = std::get<tenancy::Tenant>(made.document).quota;
@@ -171,7 +171,7 @@ std::string only_cohort(const std::vector<tenancy::Document>& documents) {
   return found;
 }
 
-// Without any, tenants are in one cohort together (controller.one_cohort).
+// Without any cohort, all tenants share one (controller.one_cohort).
 bool has_cohorts(const std::vector<tenancy::Document>& documents) {
   return std::any_of(documents.begin(), documents.end(), [](const tenancy::Document& d) {
     return std::holds_alternative<tenancy::Cohort>(d);

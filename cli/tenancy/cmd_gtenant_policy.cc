@@ -1,5 +1,5 @@
-// gtenant policy: what policies may say of a job, and what new ones would have done to the jobs of
-// the past.
+// gtenant policy: the fields that policies can use, and what new policies would have done to past
+// jobs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 using tenancy::Policy;
 
-// Accounting keeps these fields of a job; the others are not known of it.
+// Accounting keeps these fields of a job; its other fields are not known.
 policy::Facts facts_of(const proto::HistoryRow& row) {
   policy::Facts out{
       {"account", row.row.account},
@@ -47,7 +47,7 @@ policy::Facts facts_of(const proto::HistoryRow& row) {
 
 // Effect counts what one policy of the files would have done.
 struct Effect {
-  std::uint64_t jobs = 0;     // that it would have refused, warned or filled in
+  std::uint64_t jobs = 0;     // jobs that it would have refused, warned about or changed
   std::uint64_t unknown = 0;  // about which accounting does not keep enough
   std::vector<std::string> examples;
 };
@@ -99,7 +99,7 @@ bool acts(const Policy& policy, const policy::Facts& facts) {
   });
 }
 
-// Each policy is asked alone, in the mode that it does not have yet: what would it have done?
+// Each policy is tested alone, in the mode that it does not have yet.
 void look_at(const proto::HistoryRow& row, const std::vector<Policy>& policies,
              std::map<std::string, Effect>& effects, std::size_t most) {
   const policy::Facts facts = facts_of(row);

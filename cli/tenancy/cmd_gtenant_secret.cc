@@ -67,8 +67,7 @@ constexpr Option kOneOptions[] = {
     flag("json", "As JSON", put<&SecretOptions::json>),
 };
 
-// Reads no more than one byte above the limit, so that too much is noticed, and keeps nothing of
-// it.
+// Reads at most one byte above the limit, so that too much is noticed, and keeps no copy of it.
 Result<Bytes> read_content(const std::string& path) {
   if (path == "-" && ::isatty(STDIN_FILENO) == 1)
     return fail(ErrorCode::usage,

@@ -52,7 +52,7 @@ int name_missing(const Invocation& in, const std::vector<std::string>& names,
 }
 
 // Shows what the named tenants and cohorts use, or all of them: `add_rows` adds the lines of one,
-// and `tell` says on standard error what no line says.
+// and `tell` prints on standard error what has no line.
 template <class Columns, class AddRows, class Tell>
 Result<int> show_use(const Invocation& in, const Columns& columns, std::string_view usual,
                      AddRows add_rows, Tell tell) {

@@ -34,7 +34,7 @@ struct Change {
 };
 
 // Shows the plan, asks the user, and applies the change. Returns nullopt if nothing was applied (a
-// dry run, or the user said no).
+// dry run, or the user answered no).
 Result<std::optional<proto::TenancyPlanned>> carry_out(const Invocation& in, Session& session,
                                                        Change change, const PlanOptions& options);
 // Does carry_out() as the last step of a command, and returns the command's exit status.

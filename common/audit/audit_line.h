@@ -15,18 +15,18 @@ namespace gantry::audit {
 struct Record {
   std::uint64_t seq = 0;  // 1, 2, ... without a gap
   Instant time{};
-  std::string user;  // login name; "" = nobody has been proved
+  std::string user;  // login name; "" = not authenticated
   std::uint32_t uid = 0;
   std::string how;      // how the user was proved: "munge", "key", "token", "login node", "job 12"
-  std::string right;    // by what the request was judged: "user", "operator", "admin", "none"
+  std::string right;    // the role that decided: "user", "operator", "admin", "none"
   std::string message;  // name of the request
-  std::string about;    // what it names: "job=12 node=n1"
+  std::string about;    // what the request names: "job=12 node=n1"
   std::string outcome;  // "done", "unanswered", or the name of an error
   std::string why;      // the error's sentence
   friend bool operator==(const Record&, const Record&) = default;
 };
 
-// As `prev` of the first line there is.
+// The value of `prev` in the very first line.
 inline constexpr std::string_view kNoLine =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -40,8 +40,8 @@ struct ReadLine {
   Record record;
   std::string prev, hash;
 };
-// Reads a line without its line feed. The error says in a clause what is wrong with it, also if its
-// hash is not that of its text.
+// Reads a line without its line feed. The error tells in a clause what is wrong with it, or that
+// its hash does not match its text.
 Result<ReadLine> read_line(std::string_view text);
 
 }  // namespace gantry::audit

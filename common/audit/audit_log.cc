@@ -72,8 +72,8 @@ Result<AuditLog> AuditLog::open(const std::string& directory, Instant now) {
   return out;
 }
 
-// Reads the last record, from which the chain goes on; cuts off what is behind it. Returns how many
-// bytes that were.
+// Reads the last record, after which the chain continues; cuts off anything after it. Returns how
+// many bytes were cut off.
 Result<std::int64_t> AuditLog::find_end(const std::vector<std::string>& files) {
   const std::string path = directory_ + "/" + files.back();
   const auto text = read_tail(file_.get(), bytes_);

@@ -1,10 +1,10 @@
 // The controller's end of the audit log: appends records to files in one directory, whose names
 // begin with "audit-" and the number of their first record. A file of kFileBytes is followed by
 // another one. Nothing is ever removed or overwritten, but an unfinished last line, which a crash
-// leaves, is cut off; the record after it says so.
+// leaves, is cut off; the next record reports that.
 //
-// Only one thread may use it. The first error is returned from then on: what comes after a lost
-// record would not be in order.
+// Only one thread may use it. After the first error every call returns it, because records after a
+// lost one would not be in order.
 #pragma once
 
 #include <string>
@@ -20,12 +20,12 @@ inline constexpr std::int64_t kFileBytes = 64 << 20;
 
 class AuditLog {
  public:
-  // The directory is made if it is not there, for its owner alone. The error names what is wrong; a
-  // last line whose hash is wrong is one, because nobody can say what comes after it.
+  // The directory is made if it does not exist, accessible only for its owner. The error names what
+  // is wrong; a wrong hash in the last line is an error, because the chain cannot continue after
+  // it.
   static Result<AuditLog> open(const std::string& directory, Instant now);
 
-  // Writes the record with the next number; record.seq is not looked at. It is durable after
-  // sync().
+  // Writes the record with the next number; record.seq is ignored. It is durable after sync().
   Result<void> add(Record record);
   Result<void> sync();
   [[nodiscard]] bool unsynced() const { return unsynced_; }
@@ -41,7 +41,7 @@ class AuditLog {
 
   std::string directory_;
   Fd file_, folder_;
-  std::int64_t bytes_ = 0;  // of the file
+  std::int64_t bytes_ = 0;  // size of the file
   std::uint64_t seq_ = 0;
   std::string head_{kNoLine};
   bool unsynced_ = false;

@@ -101,7 +101,8 @@ std::uint64_t number_in(std::string_view line) {
   return out;
 }
 
-// Where in the file the first record above `after` may begin: at a line, and not behind it.
+// The place in the file from which to search the first record above `after`: the start of a line,
+// not after that record.
 std::uint64_t offset_of(std::ifstream& file, std::uint64_t bytes, std::uint64_t after) {
   std::uint64_t low = 0, high = bytes;  // a line begins at `low`
   while (high - low > kLook) {

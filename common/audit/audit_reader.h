@@ -1,4 +1,4 @@
-// Reads an audit log, and says whether its chain is whole.
+// Reads an audit log, and checks its chain.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace gantry::audit {
 
-// The names of the log's files in their order. The error says that the directory cannot be read.
+// The names of the log's files in order. The error means that the directory cannot be read.
 Result<std::vector<std::string>> files_in(const std::string& directory);
 
 struct Chain {
@@ -29,7 +29,7 @@ Result<Chain> walk(const std::string& directory,
 // Follows a chain of lines from wherever they come.
 class ChainCheck {
  public:
-  // The error is a clause that says what is wrong with the line, after the ones before it.
+  // The error is a clause about what is wrong with the line, given the lines before it.
   Result<Record> follow(std::string_view line);
   [[nodiscard]] const Chain& chain() const { return chain_; }
 
@@ -39,13 +39,13 @@ class ChainCheck {
 
 struct Page {
   std::vector<std::string> lines;  // whole ones, without their line feed
-  bool more = false;               // there are records behind them
+  bool more = false;               // more records follow
 };
-// The first records with a higher number than `after`, at most so many lines and so many bytes.
-// Reads little else, however long the log is; hashes are not looked at.
+// The first records with a higher number than `after`, at most this many lines and bytes. Reads
+// little else, however long the log is; hashes are not checked.
 Result<Page> page_after(const std::string& directory, std::uint64_t after, std::size_t most,
                         std::size_t most_bytes);
-// The same of the last records of all.
+// The same for the newest records.
 Result<Page> newest_page(const std::string& directory, std::size_t most, std::size_t most_bytes);
 
 // True if a record has this hash. For heads that were noted earlier.

@@ -1,5 +1,5 @@
-// Tokens by which a node enrolls itself once: 32 random bytes in hex. The controller has their hash
-// alone, so that its store gives nobody a token.
+// Tokens with which a node enrolls itself once: 32 random bytes in hex. The controller has only
+// their hash, so its store reveals no token.
 #pragma once
 
 #include <string>

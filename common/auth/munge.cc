@@ -62,7 +62,7 @@ Result<Bytes> munge_encode(const net::PublicKey& session, const MungeOptions& op
 Result<MungeIdentity> munge_decode(std::string_view credential, const net::PublicKey& session,
                                    const MungeOptions& options) {
   ASSIGN(context, make_context(options));
-  const std::string text(credential);  // with the terminating zero that munge needs
+  const std::string text(credential);  // including the terminating zero that munge needs
   if (text.find('\0') != std::string::npos)
     return fail(ErrorCode::unauthenticated, "the munge credential is refused: it has a zero byte");
   void* raw = nullptr;
@@ -73,7 +73,7 @@ Result<MungeIdentity> munge_decode(std::string_view credential, const net::Publi
   const Malloced<void> payload(raw);  // also set for some refused credentials
   if (error != EMUNGE_SUCCESS) {
     Error refused = describe(error, context->get());
-    // munged could decode these refused credentials, and says whose they are.
+    // munged could decode these refused credentials, and tells whose they are.
     if (error == EMUNGE_CRED_EXPIRED || error == EMUNGE_CRED_REWOUND ||
         error == EMUNGE_CRED_REPLAYED)
       refused.message += fmt::format(" (of uid {})", uid);

@@ -38,7 +38,7 @@ Result<VerifyKey> check_key_credential(std::string_view credential, const net::P
   if (!verify(*key, kContext, covered(session, c->at), c->signature))
     return fail(ErrorCode::unauthenticated,
                 "the credential is not signed for this connection by its key");
-  // The time is signed, so it is what the client's clock said; but a client may sign any number.
+  // The time is signed by the client, so it comes from the client's clock, and can be any number.
   if (c->at < now - skew || c->at > now + skew)
     return fail(ErrorCode::unauthenticated,
                 fmt::format("the credential's time differs by more than {} s from the "

@@ -22,8 +22,8 @@ inline constexpr std::size_t kMaxTokenBytes = 4096;
 
 std::string make_token(const SigningSeed& key, const Token& token);
 
-// Checks a token. The error is unauthenticated and says why: it is no token, is signed with another
-// key or method, is from the future, or is no longer valid.
+// Checks a token. The error unauthenticated tells why: it is no token, is signed with another key
+// or method, is from the future, or is no longer valid.
 Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant now);
 
 // The user that a token names, without checking the token; "" if it is no token. Use it for logs

@@ -42,7 +42,7 @@ Result<Owner> find(Ask ask, const std::string& who) {
   while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
          buffer.size() < kMaxEntryBytes)
     buffer.resize(2 * buffer.size());
-  // POSIX allows these other ways to say that the user does not exist.
+  // POSIX allows these other errors for a user that does not exist.
   const bool absent = error == 0 || error == ENOENT || error == ESRCH;
   if (found == nullptr && absent)
     return fail(ErrorCode::not_found, fmt::format("there is no user {} on this machine", who));

@@ -15,8 +15,7 @@
 
 namespace gantry::auth {
 
-// The error not_found means that there is no such user; io_error means that the user database could
-// not be asked.
+// Errors: not_found: there is no such user; io_error: the user database did not answer.
 Result<Owner> find_user(Uid uid);
 Result<Owner> find_user(const std::string& name);
 

@@ -65,7 +65,7 @@ class JsonNode {
 class JsonDocument {
  public:
   // Parses a text of at most kMaxMessageBytes, with nothing after the value. The error malformed
-  // says at which byte.
+  // names the byte.
   static Result<JsonDocument> parse(std::string_view text);
   JsonDocument(JsonDocument&&) noexcept;
   ~JsonDocument();

@@ -7,9 +7,10 @@
 
 namespace gantry::codec {
 
-inline constexpr std::size_t kMaxMessageBytes = 16u << 20;  // one encoded message, one JSON text
-inline constexpr int kMaxDepth = 24;                        // nested maps and arrays
-inline constexpr std::uint32_t kMaxItems = 1u << 21;        // elements of one array or map
+inline constexpr std::size_t kMaxMessageBytes = 16u
+                                                << 20;  // bytes of one encoded message or JSON text
+inline constexpr int kMaxDepth = 24;                    // nested maps and arrays
+inline constexpr std::uint32_t kMaxItems = 1u << 21;    // elements of one array or map
 // Bytes of memory that the elements of a message's lists may take when decoded (their own size,
 // without their strings, which the message itself bounds). This stops 16 MiB from becoming
 // gigabytes.

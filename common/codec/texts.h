@@ -12,7 +12,7 @@
 namespace gantry::codec {
 
 struct TextVisitor {
-  // `field` is the name of the field; is_key tells that the text is the key of a map, which must
+  // `field` is the name of the field; is_key is true if the text is the key of a map, which must
   // not be changed.
   virtual void text(std::string_view field, std::string& text, bool is_key) = 0;
   virtual ~TextVisitor() = default;

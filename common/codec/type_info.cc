@@ -25,7 +25,7 @@ void FieldTable::add(int number, std::string_view name, const void* member, cons
 
 namespace {
 
-// Collects which bytes of a struct tell that a field is not at its default.
+// Collects the bytes of a struct that show whether a field differs from its default.
 class WordMaker {
  public:
   WordMaker(FieldTable& table, std::size_t size) : table_(table), size_(size) {}
@@ -46,7 +46,7 @@ class WordMaker {
       add(*field.type, field.offset, one);
   }
 
-  // The fields that share no word, and of which the words tell all.
+  // The fields that share no word with others and are completely covered by words.
   [[nodiscard]] FieldSet exact() const {
     FieldSet out = ~(table_.unsure | doubtful_);
     for (const FieldWords& four : table_.words)
@@ -56,7 +56,7 @@ class WordMaker {
   }
 
  private:
-  // A struct of more bytes is not looked at twice, in the words of the struct around it as well.
+  // In larger structs no words are used, nor in a struct that contains one.
   static constexpr std::size_t kLarge = 256;
 
   // The field `one` has a part of this type at this offset.
@@ -122,7 +122,7 @@ const FieldTable& make_fields(const TypeInfo& type) {
   static std::recursive_mutex making;  // recursive, because a struct asks for those inside it
   const std::lock_guard lock(making);
   if (const FieldTable* made = type.table.load(std::memory_order_relaxed)) return *made;
-  auto* table = new FieldTable;  // for as long as the program runs, as the type does
+  auto* table = new FieldTable;  // never freed, like the type itself
   void* room = ::operator new(type.size);
   table->defaults = static_cast<const char*>(room);
   type.describe(*table, room);

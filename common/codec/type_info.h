@@ -44,7 +44,7 @@ struct EnumValue {
   std::string_view name;
 };
 
-struct Alternative {  // of a variant
+struct Alternative {  // an alternative of a variant
   std::int64_t kind;
   std::string_view name;
   const TypeInfo* type;
@@ -53,7 +53,7 @@ struct Alternative {  // of a variant
 
 struct Field {
   const TypeInfo* type;
-  std::uint32_t offset;  // from the beginning of the struct
+  std::uint32_t offset;  // offset from the start of the struct
   std::uint16_t number;
   bool whole = false;  // a struct that is at its default if all of its own fields are
   bool exact = false;  // FieldTable::perhaps_set() tells for certain
@@ -125,7 +125,7 @@ struct TypeInfo {
   std::uint32_t size = 0;            // bytes
   std::uint32_t second_at = 0;       // pair: the offset of its second member
   std::uint32_t entry_size = 0;      // map: bytes of a key and a value
-  std::string_view name{};           // as the listing of schema.h shows it; "" = by its kind
+  std::string_view name{};           // name in the listing of schema.h; "" = by its kind
   const TypeInfo* item = nullptr;    // optional, list, map: of the value; pair: of the first
   const TypeInfo* second = nullptr;  // pair
   std::span<const EnumValue> values{};
@@ -167,15 +167,15 @@ inline void* at(void* value, std::size_t offset) {
   return static_cast<char*>(value) + offset;
 }
 
-// How libstdc++ lays out some types. type_of.h asserts the sizes, and
-// tests/wire/type_info_test.cc the rest.
+// How libstdc++ lays out some types. type_of.h asserts the sizes, and tests/wire/type_info_test.cc
+// the rest.
 //
-// A string has its size in its second word.
+// The second word of a string is its size.
 inline constexpr std::size_t kSizeOfText = sizeof(void*);
 // A map has its size in its last word.
 inline constexpr std::size_t kSizeOfMap = 5 * sizeof(void*);
-// A vector begins with pointers to its first element and behind its last; both are null before it
-// has had an element.
+// A vector begins with pointers to its first element and past its last; both are null before its
+// first element.
 struct Elements {
   char* begin;
   char* end;

@@ -89,9 +89,9 @@ std::optional<Response> parse(std::string_view head, Request& out) {
 
 struct Server::Connection {
   Fd fd;
-  Deadline until;   // by then the whole request must have come, or the whole answer must be read
-  std::string in;   // what has come of the request
-  std::string out;  // the answer
+  Deadline until;           // time limit for receiving the request, and for sending the answer
+  std::string in;           // received part of the request
+  std::string out;          // the answer
   std::size_t written = 0;  // octets of the answer that are written
   bool ready = false;       // poll() has reported it
   [[nodiscard]] bool answered() const { return !out.empty(); }

@@ -51,7 +51,7 @@ class Server {
   void wait();
   void accept_some();
   void make_room();
-  bool serve(Connection& c);  // false: the connection is finished
+  bool serve(Connection& c);  // returns false if the connection is finished
   bool read(Connection& c);
   void answer(Connection& c, std::size_t end);
   bool write(Connection& c);

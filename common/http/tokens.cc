@@ -13,7 +13,7 @@
 namespace gantry::http {
 namespace {
 
-// Compares in constant time, so that the time does not tell where the texts differ.
+// Compares in constant time, so that the time does not reveal where the texts differ.
 bool same(std::string_view a, std::string_view b) {
   unsigned char differ = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i)

@@ -1,6 +1,5 @@
-// AskedTres keeps the GPUs, and what goes with them, that a job or a step has asked for, in the
-// words of Slurm's listings: "gres:gpu:h100:4". It is shown, and decides nothing; "" = not asked
-// for.
+// AskedTres keeps the request for GPUs of a job or step, and related requests, in the words of
+// Slurm's listings: "gres:gpu:h100:4". It is only shown, and affects nothing; "" = not asked for.
 #pragma once
 
 #include <string>
@@ -10,8 +9,8 @@
 namespace gantry {
 
 struct AskedTres {
-  std::string per_job;   // of a step: of the whole step
-  std::string per_node;  // by --gpus-per-node and --gres
+  std::string per_job;   // for a step: of the whole step
+  std::string per_node;  // from --gpus-per-node and --gres
   std::string per_socket;
   std::string per_task;
   std::string cpus;    // for each GPU: "gres:gpu:2"

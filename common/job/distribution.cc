@@ -25,7 +25,8 @@ tl::unexpected<Error> wrong_order(std::string_view text, std::string_view why) {
   return fail(ErrorCode::invalid_argument, fmt::format("\"{}\": {}", text, why));
 }
 
-// Takes ",pack" or ",nopack" from the end of the text, or a text that is one of these words.
+// Removes ",pack" or ",nopack" from the end of the text; the text may also be only one of these
+// words.
 Result<bool> take_packing(std::string_view all, std::string_view& text) {
   const std::size_t comma = text.rfind(',');
   const std::string_view word = comma == std::string_view::npos ? text : text.substr(comma + 1);
@@ -39,7 +40,7 @@ Result<bool> take_packing(std::string_view all, std::string_view& text) {
   return word == "pack";
 }
 
-// What was asked for, level by level, where "*" is replaced by what it stands for.
+// The request, level by level, with "*" replaced by its meaning.
 std::string words_of(std::string_view all, std::vector<std::string> levels) {
   const bool packing = all.ends_with("pack");
   const std::string_view packing_word = packing ? all.substr(all.rfind(',') + 1) : "";

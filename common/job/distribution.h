@@ -14,7 +14,7 @@
 
 namespace gantry {
 
-// In which order tasks are numbered over the nodes.
+// The order in which tasks are numbered over the nodes.
 enum class NodeOrder : std::uint8_t {
   block = 0,      // node by node
   cyclic = 1,     // round the nodes
@@ -24,9 +24,9 @@ enum class NodeOrder : std::uint8_t {
 GANTRY_NAMES(NodeOrder, {block, "block"}, {cyclic, "cyclic"}, {plane, "plane"},
              {arbitrary, "arbitrary"})
 
-// In which order a node's tasks get the step's cores there.
+// The order in which a node's tasks get the step's cores there.
 enum class CoreOrder : std::uint8_t {
-  block = 0,    // as they are numbered
+  block = 0,    // in the order of their numbers
   cyclic = 1,   // a task's on one socket, the next task's on the next
   fcyclic = 2,  // each core on the next socket, also of one task
 };
@@ -36,8 +36,8 @@ struct Distribution {
   NodeOrder nodes = NodeOrder::block;
   CoreOrder cores = CoreOrder::block;
   std::uint32_t plane = 0;  // tasks in a block of NodeOrder::plane; above 0 with it alone
-  // The words as they were asked for, where format_distribution() would have fewer: a level that
-  // is as usual, or how the cores of a socket are dealt. "" = no more words.
+  // The words of the request, if format_distribution() would omit some: a level with the default,
+  // or the order of cores within a socket. "" = no more words.
   std::string words{};
   bool pack = false;  // a step fills its nodes one by one, and does not deal its tasks evenly
   friend bool operator==(const Distribution&, const Distribution&) = default;
@@ -45,12 +45,12 @@ struct Distribution {
 };
 
 // "cyclic", "block:fcyclic", "*:cyclic:block", "plane=4", "arbitrary", "block,pack": nodes,
-// sockets, and cores within a socket. As cores are given whole, each order within a socket comes to
-// the same. Of sockets "*" is cyclic, as in Slurm. Unset: it asks for nothing but what is usual, as
-// "*:block". invalid_argument: a word that is not known.
+// sockets, and cores within a socket. Because whole cores are assigned, all orders within a socket
+// have the same result. For sockets "*" means cyclic, as in Slurm. Unset if it asks only for the
+// default, for example "*:block". Error invalid_argument: an unknown word.
 Result<std::optional<Distribution>> parse_distribution(std::string_view text);
 std::string format_distribution(const Distribution& distribution);  // "cyclic", "block:fcyclic"
-// As SLURM_DISTRIBUTION says it, without the size of a plane: "block:cyclic:cyclic", "plane".
+// The value of SLURM_DISTRIBUTION, without the size of a plane: "block:cyclic:cyclic", "plane".
 std::string distribution_words(const Distribution& distribution);
 
 }  // namespace gantry

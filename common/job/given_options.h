@@ -1,6 +1,5 @@
-// Options of a submit whose being given matters, beside the value that they set elsewhere: Slurm
-// sets some SLURM_* variables only for an option that was given, lists GPUs by the option that
-// asked, and shows what a job has asked for.
+// Which options of a submit were given, apart from their values: Slurm sets some SLURM_* variables
+// only for given options, lists GPUs by the option that asked for them, and shows a job's requests.
 #pragma once
 
 #include <cstdint>

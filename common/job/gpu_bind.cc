@@ -9,7 +9,7 @@
 namespace gantry {
 namespace {
 
-constexpr std::int64_t kMostGpus = 64;  // of a node; each has one bit
+constexpr std::int64_t kMostGpus = 64;  // GPUs of a node; each has one bit
 constexpr std::size_t kMostSets = 65'536;
 
 tl::unexpected<Error> wrong(std::string_view text, std::string_view why) {

@@ -16,7 +16,7 @@
 
 namespace gantry {
 
-// What steps of a job go by unless they say otherwise, as in Slurm: sbatch --gpu-bind sets it.
+// The default for steps of a job, as in Slurm: sbatch --gpu-bind sets it.
 inline constexpr const char* kGpuBindVariable = "SLURM_GPU_BIND";
 
 struct GpuBind {
@@ -25,13 +25,13 @@ struct GpuBind {
     per_task = 1,  // `count` GPUs for each task, in order
     single = 2,    // one GPU, the next one after every `count` tasks
     map = 3,       // task i sees the GPUs of set i
-    closest = 4,   // those nearest to the task's cores
+    closest = 4,   // the GPUs nearest to the task's cores
   };
   Kind kind = Kind::none;
   std::uint32_t count = 1;
-  // Bit g stands for GPU g; after the last set the first follows again.
+  // Bit g stands for GPU g; after the last set the first is used again.
   std::vector<std::uint64_t> sets;
-  bool verbose = false;  // each task says on its standard error which GPUs it sees
+  bool verbose = false;  // each task prints on its standard error which GPUs it sees
   friend bool operator==(const GpuBind&, const GpuBind&) = default;
   GANTRY_FIELDS(FIELD(1, kind), FIELD(2, count), FIELD(3, sets), FIELD(4, verbose))
 };

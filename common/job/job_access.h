@@ -1,5 +1,5 @@
-// A job says with these fields what it is, for rules and reports, and what it asks of the boundary
-// around it: secrets of its tenant, and how strong its sandbox is (job_spec.h).
+// Fields with which a job states its purpose, for rules and reports, and its needs for isolation
+// and access: secrets of its tenant, and how strong its sandbox is (job_spec.h).
 #pragma once
 
 #include <array>
@@ -20,9 +20,10 @@ GANTRY_NAMES(WorkType, {training, "training"}, {inference, "inference"},
 // How strong the wall around a job is; a later one is stronger, and slower.
 enum class Sandbox : std::uint8_t {
   standard = 1,  // namespaces, seccomp, no capabilities, the user's own uid
-  hardened = 2,  // and fewer system calls, Landlock, less of /proc and /sys, no programs in /tmp
-  gvisor = 3,    // a kernel of its own in user space (runsc)
-  vm = 4,        // a virtual machine, by a runtime that the node names
+  hardened =
+      2,  // in addition: fewer system calls, Landlock, less of /proc and /sys, no programs in /tmp
+  gvisor = 3,  // a kernel of its own in user space (runsc)
+  vm = 4,      // a virtual machine, by a runtime that the node names
 };
 GANTRY_NAMES(Sandbox, {standard, "standard"}, {hardened, "hardened"}, {gvisor, "gvisor"},
              {vm, "vm"})
@@ -38,7 +39,7 @@ struct SandboxFact {
 struct SecretUse {  // --secret=NAME[@VERSION][:FILE]
   std::string name;
   std::uint32_t version = 0;  // 0 = the newest when the job starts
-  std::string file;           // its name below the directory of secrets; "" = the secret's name
+  std::string file;           // file name in the directory of secrets; "" = the secret's name
   friend bool operator==(const SecretUse&, const SecretUse&) = default;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, version), FIELD(3, file))
 };
@@ -64,7 +65,7 @@ struct ObjectStore {
   std::string endpoint;  // http://HOST[:PORT] or https://HOST[:PORT]; "" = none
   std::string region;
   std::string bucket;
-  std::string prefix;       // of all keys: "" or with a '/' at its end
+  std::string prefix;       // prefix of all keys: "" or with a '/' at its end
   std::string credentials;  // the tenant's secret with its keys
   friend bool operator==(const ObjectStore&, const ObjectStore&) = default;
   GANTRY_FIELDS(FIELD(1, endpoint), FIELD(2, region), FIELD(3, bucket), FIELD(4, prefix),
@@ -75,9 +76,9 @@ struct ObjectStore {
 struct StorageMount {
   std::string path;
   bool write = false;
-  std::string dataset;  // its name; "" = the tenant's directory
-  // The file system counts what lies in the directory under the number `project`, where it has
-  // quotas of projects, and refuses more than `size` and `files`; a 0 sets no limit.
+  std::string dataset;  // name of the dataset; "" = the tenant's directory
+  // If the file system has project quotas, it counts the directory's contents under the number
+  // `project`, and refuses more than `size` and `files`; 0 sets no limit.
   std::uint32_t project = 0;
   std::int64_t size = 0;  // bytes
   std::int64_t files = 0;

@@ -12,8 +12,8 @@
 
 namespace gantry {
 
-// Choices of a job that are one word each: what becomes of its output files, its network, and how
-// its GPUs are named to it.
+// Choices of a job with a few named values: opening of output files, the network, and how its GPUs
+// are named to it.
 
 enum class OpenMode : std::uint8_t { truncate = 0, append = 1 };
 GANTRY_NAMES(OpenMode, {truncate, "truncate"}, {append, "append"})
@@ -23,8 +23,8 @@ GANTRY_NAMES(OpenMode, {truncate, "truncate"}, {append, "append"})
 enum class NetworkMode : std::uint8_t { loopback = 0, host = 1, job = 2 };
 GANTRY_NAMES(NetworkMode, {loopback, "none"}, {host, "host"}, {job, "job"})
 
-// What CUDA_VISIBLE_DEVICES has of whole GPUs: their UUIDs, or their numbers as the CUDA runtime of
-// the job counts them, which sees no other GPUs. Slices and parts of GPUs always have UUIDs.
+// What CUDA_VISIBLE_DEVICES has for whole GPUs: their UUIDs, or their numbers in the job's CUDA
+// runtime, which sees no other GPUs. Slices and parts of GPUs always have UUIDs.
 enum class GpuNames : std::uint8_t { uuid = 0, index = 1 };
 GANTRY_NAMES(GpuNames, {uuid, "uuid"}, {index, "index"})
 
@@ -38,7 +38,7 @@ struct IndexRange {
 };
 
 struct ArraySpec {
-  std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in all
+  std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in total
   std::optional<std::uint32_t> max_running;  // %N
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
   GANTRY_FIELDS(FIELD(1, ranges), FIELD(2, max_running))

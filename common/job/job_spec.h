@@ -58,8 +58,8 @@ inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
 // Their ids follow each other; the first one, the leader, runs the script.
 struct HetPart {
   JobId leader{};
-  std::uint32_t offset = 0;  // from the leader: 0 is the leader itself
-  std::uint32_t size = 0;    // components in all, 2..kMaxHetParts
+  std::uint32_t offset = 0;  // offset of its id from the leader's; 0 is the leader itself
+  std::uint32_t size = 0;    // number of components, 2..kMaxHetParts
   friend bool operator==(const HetPart&, const HetPart&) = default;
   [[nodiscard]] JobId member(std::uint32_t at) const { return JobId(leader.value() + at); }
   GANTRY_FIELDS(FIELD(1, leader), FIELD(2, offset), FIELD(3, size))
@@ -69,9 +69,9 @@ struct HetPart {
 struct ReplicaOf {
   std::string service;
   std::string version;
-  std::uint64_t revision = 0;  // of what the version runs, see ctld/core/services
-  std::uint32_t shape = 0;     // of the version's
-  std::uint16_t port = 0;      // on which its server listens in the job
+  std::uint64_t revision = 0;  // revision of the service's set, see ctld/core/services
+  std::uint32_t shape = 0;     // index of the version's shape
+  std::uint16_t port = 0;      // port on which its server listens inside the job
   friend bool operator==(const ReplicaOf&, const ReplicaOf&) = default;
   GANTRY_FIELDS(FIELD(1, service), FIELD(2, version), FIELD(3, revision), FIELD(4, shape),
                 FIELD(5, port))
@@ -109,15 +109,14 @@ struct JobSpec {
   // The command as typed, for gacct and scontrol show job. It stays text: it is only ever shown.
   std::string submit_line;
   std::vector<std::string> script_args;
-  // Words of a client or a record of an older release, which has no fields from 36 on. Whoever
-  // reads a spec has the fields instead: from_older_form() leaves here only what it cannot
-  // understand.
+  // Words for given options, in messages and records of older releases, which lack the fields from
+  // 36 on. Readers use the fields: from_older_form() leaves here only what it cannot understand.
   std::vector<std::string> older_given;
   std::string priority_class;   // "" = the tenant's default
   std::string tenant_class;     // a class of the tenant's own; "" = none
   std::string reservation;      // "" = none
   std::string checkpoint_file;  // pattern; touched when the job has saved its work; "" = none
-  std::optional<HetPart> het;   // the controller's word, never a client's
+  std::optional<HetPart> het;   // set by the controller, never by a client
   MailRequest mail;
   std::string wckey;                         // recorded with the job; "" = none
   std::optional<Distribution> distribution;  // unset: not asked for
@@ -127,20 +126,20 @@ struct JobSpec {
   std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
-  bool no_kill = false;  // it goes on without a node that is lost, unless that runs its script
+  bool no_kill = false;  // the job continues without a lost node, unless that node runs its script
   bool network_named = false;      // the job asked for `network`, so it gets that or does not start
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
   std::uint64_t io_rate = 0;       // bytes per second of each disk, reads and writes; 0 = no limit
   std::map<std::string, std::string> labels{};     // KEY=VALUE, for reports, rules and selectors
-  std::vector<SecretUse> secrets{};                // of its tenant
+  std::vector<SecretUse> secrets{};                // secrets of its tenant
   std::vector<std::string> identity_audiences{};   // whom its identity tokens are for
   std::optional<Sandbox> sandbox{};                // unset: the tenant's choice; resolved at submit
-  std::optional<WorkType> work_type{};             // for reports and rules
-  std::vector<DatasetUse> datasets{};              // that its tenant may use
+  std::optional<WorkType> work_type{};             // only for reports and rules
+  std::vector<DatasetUse> datasets{};              // datasets that its tenant may use
   std::vector<StageCopy> stage_in{}, stage_out{};  // before its script starts, after it has ended
-  std::optional<ReplicaOf> replica{};              // the controller's word, never a client's
-  void from_older_form();                          // called by whoever decodes; see older_given.h
+  std::optional<ReplicaOf> replica{};              // set by the controller, never by a client
+  void from_older_form();                          // called by the decoder; see older_given.h
   GANTRY_FIELDS(FIELD(1, kind), FIELD(2, name), FIELD(3, partition), FIELD(4, account),
                 FIELD(5, comment), FIELD(6, shape), FIELD(7, time_limit), FIELD(8, unlimited_time),
                 FIELD(9, begin), FIELD(10, deadline), FIELD(11, dependencies),

@@ -1,5 +1,4 @@
-// The states that a job or a node can be in. These internal states are ours; their public names are
-// in tables.
+// The states of jobs and nodes. These internal states have public names in tables.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@ enum class Phase : std::uint8_t {
   running = 3,
   finishing = 4,
   ended = 5,
-  suspended = 6,  // in rows only: running, and frozen on its nodes
+  suspended = 6,  // only in rows: running, and frozen on its nodes
 };
 GANTRY_NAMES(Phase, {queued, "queued"}, {starting, "starting"}, {running, "running"},
              {finishing, "finishing"}, {ended, "ended"}, {suspended, "suspended"})
@@ -55,11 +54,11 @@ enum class Reason : std::uint8_t {
   held_admin = 7,             // subject = who and why
   array_task_limit = 8,       // a = tasks running, b = the limit %N
   partition_down = 9,         // subject = partition
-  partition_node_limit = 10,  // a = nodes asked, b = nodes allowed
-  partition_time_limit = 11,  // a = minutes asked, b = minutes allowed
+  partition_node_limit = 10,  // a = nodes requested, b = nodes allowed
+  partition_time_limit = 11,  // a = minutes requested, b = minutes allowed
   nodes_unavailable = 12,     // required nodes are down or drained; subject = their names
   requeued = 13,  // waits until the back-off after a failed start is over; a = until, microseconds
-  bad_constraints = 14,     // no node of the partition has what it asks for, at present
+  bad_constraints = 14,     // at present no node of the partition has what it asks for
   launch_failed_held = 15,  // held because its start failed too often; subject = the last cause
   deadline = 16,
   // These reasons concern a tenant. The subject names resource and flavor ("gpu of a100"); amounts
@@ -71,11 +70,11 @@ enum class Reason : std::uint8_t {
   planned = 21,       // fits, but would delay a planned start; subject = id of the planned job
   topology = 22,      // no domain has room; a = nodes in the best one, b = needed; subject = level
   anti_affinity = 23,  // subject = key and level
-  reservation = 24,    // its reservation has not begun or is full; subject = name
+  reservation = 24,    // its reservation has not begun, or has no free nodes; subject = name
   maintenance = 25,    // would still run when it begins; subject = name, a = from (us)
   tainted = 26,        // subject = taints that it does not tolerate
-  // A GPU is being emptied so that it can be cut into slices; subject = node, b = GPU, a = free
-  // from (us; 0 = unknown).
+  // A GPU is being emptied so that it can be partitioned into slices; subject = node, b = GPU, a =
+  // free from (us; 0 = unknown).
   mig_repartition = 27,
   // The budget has too little left; a = the job's highest cost, b = what is left, both millionths;
   // subject = the budget.
@@ -87,8 +86,9 @@ enum class Reason : std::uint8_t {
   // A limit of use of its QOS, its account or its user; subject = Slurm's name of the reason, ": "
   // and a clause for people; a = what there would be, b = the limit.
   use_limit = 33,
-  special_exit = 34,    // held after a requeue that called its end special; subject = who and why
-  secret_missing = 35,  // its tenant has no such secret any more; subject = NAME or NAME@VERSION
+  special_exit = 34,  // held after a requeue that called its end special; subject = who and why
+  secret_missing =
+      35,  // its tenant does not have the secret any more; subject = NAME or NAME@VERSION
   dataset_denied = 40,  // its tenant may not use this dataset any more; subject = its name
 };
 GANTRY_NAMES(Reason, {none, "None"}, {priority, "Priority"}, {resources, "Resources"},
@@ -147,13 +147,13 @@ struct Usage {
                 FIELD(4, io_read_bytes), FIELD(5, io_write_bytes), FIELD(6, gpus))
 };
 
-// The state of a node is its health (what we see) combined with its intent (what the operator
+// The state of a node is its health (as observed) combined with its intent (what the operator
 // wants). Whether it is idle, mixed or allocated is computed from the placements and never stored.
 enum class NodeHealth : std::uint8_t {
   down = 0,
   up = 1,
   lost = 2
-};  // down: never seen, or said goodbye
+};  // down: never seen, or stopped
 GANTRY_NAMES(NodeHealth, {down, "down"}, {up, "up"}, {lost, "lost"})
 enum class NodeIntent : std::uint8_t { open = 0, drain = 1, closed = 2 };
 GANTRY_NAMES(NodeIntent, {open, "open"}, {drain, "drain"}, {closed, "closed"})

@@ -34,7 +34,7 @@ std::optional<std::string_view> value_of(std::string_view word, std::string_view
   return word.substr(key.size());
 }
 
-// Reads one word; an error: its value cannot be read.
+// Reads one word; an error means that its value cannot be read.
 Result<void> read_word(std::string_view word, OlderGiven& out) {
   for (const auto& [text, option] : kOptionWords)
     if (word == text) out.given.*option = true;
@@ -84,7 +84,7 @@ std::vector<std::string> given_for_older_node(const GivenOptions& given,
   return out;
 }
 
-// A spec that has fields keeps them: the controller sends a node both forms of the same.
+// A spec with fields keeps them: the controller sends nodes both forms of the same options.
 void JobSpec::from_older_form() {
   if (older_given.empty()) return;
   OlderGiven older = read_older_given(older_given);

@@ -18,7 +18,8 @@
 
 namespace gantry {
 
-// What such a list says. Words that no release has read since ("mem", "mem-per-cpu") are dropped.
+// The meaning of such a list. Words that no release has read since ("mem", "mem-per-cpu") are
+// dropped.
 struct OlderGiven {
   GivenOptions given;
   MailRequest mail;
@@ -26,7 +27,7 @@ struct OlderGiven {
   std::optional<Distribution> distribution;
   std::string submit_dir, script_path;
   bool network = false;             // --network was given
-  std::vector<std::string> unread;  // has a value that cannot be read; see check_older_given()
+  std::vector<std::string> unread;  // words whose values cannot be read; see check_older_given()
 };
 OlderGiven read_older_given(std::span<const std::string> words);
 

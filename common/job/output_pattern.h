@@ -25,9 +25,9 @@ struct PatternValues {
 };
 
 // Expands a pattern. %% is a percent sign, %J is "job" or "job.step", and %5j pads with zeros to 5
-// digits (at most 10). A backslash anywhere means that the rest is taken as it is, without the
-// backslashes. An unknown letter is refused. A '/' in a value (a job may have any name) becomes
-// '_', so that no value leads out of the directory that the pattern names.
+// digits (at most 10). If there is a backslash, the pattern is not expanded, and only the
+// backslashes are removed. An unknown letter is refused. A '/' in a value (a job may have any name)
+// becomes '_', so that no value leads out of the directory that the pattern names.
 Result<std::string> expand_pattern(std::string_view pattern, const PatternValues& values);
 
 }  // namespace gantry

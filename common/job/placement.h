@@ -26,7 +26,7 @@ struct Owner {
                 FIELD(6, shell))
 };
 
-// What one node gives to one attempt of a job: concrete CPUs, memory, GPUs and devices.
+// What one node gives to one attempt of a job: individual CPUs, memory, GPUs and devices.
 struct NodePlacement {
   std::string node;                 // name
   std::vector<std::uint16_t> cpus;  // logical CPU numbers, sorted

@@ -36,7 +36,7 @@ constexpr std::array<Row, 14> kRows{{
 }};
 constexpr std::uint32_t kAllBits = (1U << kRows.size()) - 1;
 
-// States of Slurm that no job of ours can be in, but that scripts name in filters.
+// States of Slurm that no job of Gantry can have, but that scripts use in filters.
 constexpr std::array<PublicState, 10> kNeverSeen{{{"REQUEUED", "RQ"},
                                                   {"REQUEUE_HOLD", "RH"},
                                                   {"REQUEUE_FED", "RF"},

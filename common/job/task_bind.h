@@ -17,7 +17,7 @@ namespace gantry {
 struct TaskBind {
   enum class Kind : std::uint8_t {
     usual = 0,   // CPUs: each task has cores of its own. Memory: all that the job may use
-    none = 1,    // all that the step, or the job, may use
+    none = 1,    // all CPUs that the step, or the job, may use
     rank = 2,    // task i: the CPU or NUMA node that is number i of the step's
     map = 3,     // task i: set i of `sets`, of single CPUs or NUMA nodes
     mask = 4,    // task i: set i of `sets`
@@ -26,9 +26,9 @@ struct TaskBind {
     local = 7,   // memory: of the NUMA nodes of the task's CPUs
   };
   Kind kind = Kind::usual;
-  bool verbose = false;  // each task says on its standard error what it is bound to
+  bool verbose = false;  // each task prints its binding on its standard error
   bool prefer = false;   // memory: other may be used if that is full
-  std::vector<std::vector<std::uint16_t>> sets{};  // behind the last one the first one follows
+  std::vector<std::vector<std::uint16_t>> sets{};  // after the last one the first is used again
   friend bool operator==(const TaskBind&, const TaskBind&) = default;
   GANTRY_FIELDS(FIELD(1, kind), FIELD(2, verbose), FIELD(3, prefer), FIELD(4, sets))
 };
@@ -41,7 +41,7 @@ Result<TaskBind> parse_cpu_bind(std::string_view text);
 // "verbose,map_mem:0,1", "mask_mem:0x1", "none", "rank", "local", "prefer", "nosort".
 Result<TaskBind> parse_mem_bind(std::string_view text);
 
-// For one that came over the wire: maps and masks have sets, each of which names something.
+// Checks a binding received over the wire: maps and masks must have sets that are not empty.
 Result<void> check_task_bind(const TaskBind& bind);
 
 }  // namespace gantry

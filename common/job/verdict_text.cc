@@ -120,7 +120,7 @@ std::string tenancy_reason(const Verdict& v) {
   }
 }
 
-// Limits and what the job itself asked for.
+// Limits, and requests of the job itself.
 std::string own_reason(const Verdict& v, Instant now) {
   switch (v.reason) {
     case Reason::begin_time:

@@ -90,7 +90,7 @@ struct Logger::Impl {
     sink = std::move(fresh);
     logger = std::make_unique<spdlog::logger>(options.program, sink);
     logger->set_level(level_of(options.level));
-    logger->flush_on(spdlog::level::trace);  // writes each line before the program goes on
+    logger->flush_on(spdlog::level::trace);  // each line is written before the program continues
     logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
         "%Y-%m-%dT%H:%M:%S.%fZ %l %n %v", spdlog::pattern_time_type::utc));
     logger->set_error_handler([](const std::string&) {});  // a full disk must not end the daemon

@@ -37,7 +37,7 @@ struct LogField {
 using LogFields = std::initializer_list<LogField>;
 
 // Stops one kind of line from flooding the log: at most one line is written in each `interval`, and
-// the next one that is written says how many were left out. The code that logs owns it.
+// the next written line tells how many were left out. The code that logs owns it.
 struct LogLimit {
   Duration interval = seconds(10);
   std::int64_t next_us = 0;  // by the steady clock

@@ -31,7 +31,7 @@ namespace gantry::loop {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// The object behind a Watch. Handlers run while a shared_ptr holds it, so a handler may destroy its
+// The object behind a Watch. Handlers run while a shared_ptr owns it, so a handler may destroy its
 // own Watch.
 struct Registration : std::enable_shared_from_this<Registration> {
   virtual ~Registration() = default;

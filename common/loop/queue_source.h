@@ -1,5 +1,5 @@
 // A source of messages with an edge-triggered descriptor, like a ZeroMQ socket. The loop may block
-// on the descriptor only after readable() has said that the queue is empty.
+// on the descriptor only after readable() has returned false.
 #pragma once
 
 namespace gantry::loop {

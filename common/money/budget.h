@@ -21,9 +21,9 @@ enum class BudgetPeriod : std::uint8_t { month = 0, quarter = 1, year = 2, week 
 GANTRY_NAMES(BudgetPeriod, {month, "month"}, {quarter, "quarter"}, {year, "year"}, {week, "week"},
              {fixed, "fixed"})
 
-// What happens to jobs that the budget cannot pay for. warn: they start all the same; lower_class:
-// they start in a lower class; hold: they wait; stop: they wait, and running jobs are ended once
-// the budget is used up.
+// What happens to jobs that the budget cannot pay. warn: they start nevertheless; lower_class: they
+// start in a lower class; hold: they wait; stop: they wait, and running jobs are ended once the
+// budget is used up.
 enum class BudgetAction : std::uint8_t { warn = 0, lower_class = 1, hold = 2, stop = 3 };
 GANTRY_NAMES(BudgetAction, {warn, "warn"}, {lower_class, "lower-class"}, {hold, "hold"},
              {stop, "stop"})
@@ -42,7 +42,7 @@ struct Budget {
   std::string user;     // login name; "" = all
   Money amount;         // for each period, above 0
   BudgetPeriod period = BudgetPeriod::month;
-  std::string from, until;  // for `fixed`, local: "2026-12-01"; from then, to before then
+  std::string from, until;  // for `fixed`, local: "2026-12-01"; the period is [from, until)
   std::vector<std::uint32_t> warn_at;  // per cent of the amount that is spent; ascending
   BudgetAction at_limit = BudgetAction::hold;
   std::string lower_to;          // for lower_class: a PriorityClass

@@ -55,7 +55,7 @@ struct PriceBook {
   std::string name;
   std::string description;
   std::string from;      // local "2026-12-01" or "2026-12-01T06:00"; "" = from the beginning
-  std::string currency;  // "EUR"; "" = what another book says
+  std::string currency;  // "EUR"; "" = as in another book
   ZoneName zone;         // where months end and hours count; "" = as another book says, or UTC
   std::map<std::string, ZoneName> tenant_zones;  // tenants whose months end elsewhere
   // Prices by GPU model; "a100:1g.10gb" for a slice, "a100:shared" for a share of the GPU's time,
@@ -74,7 +74,7 @@ struct PriceBook {
   CreditPart preempted = CreditPart::none;
   CreditPart node_failure = CreditPart::lost;
   CreditPart launch_failure = CreditPart::all;
-  std::string issuer;  // who writes the invoices: name and address; "" = what another book says
+  std::string issuer;  // issuer of invoices: name and address; "" = as in another book
   friend bool operator==(const PriceBook&, const PriceBook&) = default;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, from), FIELD(4, currency),
                 FIELD(5, zone), FIELD(6, tenant_zones), FIELD(7, gpu), FIELD(8, cpu),

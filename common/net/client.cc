@@ -23,8 +23,8 @@ struct Client::Impl {
   Deadline handshake_by;
   std::array<char, kReadBytes> buffer;
 
-  // Writes everything that waits. It also reads what arrives meanwhile: a peer whose messages
-  // nobody reads may stop reading ours.
+  // Writes everything that waits. It also reads what arrives meanwhile: a peer whose messages are
+  // not read may stop reading.
   Result<void> flush(const Deadline& deadline) {
     while (!engine.output().empty()) {
       ASSIGN(n, write_some(socket.fd(), engine.output()));
@@ -67,7 +67,7 @@ Result<Client> Client::start(const ClientOptions& options) {
   const KeyPair keys = options.keys ? *options.keys : generate_key_pair();
   auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys),
                                      options.address, deadline);
-  // An error here is ignored: finish() meets it again, and reports it.
+  // An error here is ignored: finish() gets it again, and reports it.
   (void)write_some(impl->socket.fd(), impl->engine.output()).map([&](std::size_t n) {
     impl->engine.written(n);
   });

@@ -29,8 +29,8 @@ struct ClientOptions {
 
 class Client {
  public:
-  // Connects. The error unavailable means that nobody is there, or that the other side closed the
-  // connection (a wrong server key looks like that).
+  // Connects. The error unavailable means that nobody listens there, or that the other side closed
+  // the connection (for example because of a wrong server key).
   static Result<Client> connect(const ClientOptions& options);
   // The same in two parts. Work between them costs no time, because the other side computes
   // meanwhile. Only session_key() may be used until finish() has returned Ok.

@@ -101,7 +101,7 @@ Result<void> ZmqOptions::result() const {
 }
 
 // Sends one frame without blocking; returns false if the queue is full. Any error other than "would
-// block" and "no such peer" is our bug.
+// block" and "no such peer" is a bug in Gantry.
 bool send_frame(void* socket, std::string_view frame, bool more) {
   const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
   while (zmq_send(socket, frame.data(), frame.size(), flags) < 0) {
@@ -143,7 +143,7 @@ struct Dealer::Impl {
       return {};
     }
     [[nodiscard]] bool is_open() const { return socket_ != nullptr; }
-    // Each event is two frames; the only kind that is asked for is the end of a connection.
+    // Each event is two frames; only the end of a connection is subscribed.
     bool take() {
       ZmqFrame frame;
       if (!socket_ || !frame.receive(socket_.get())) return false;

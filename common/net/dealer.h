@@ -22,7 +22,7 @@ struct DealerOptions {
   int queued_messages = 20'000;  // each direction
   Duration reconnect_min = milliseconds(100);
   Duration reconnect_max = seconds(5);
-  Duration silence = seconds(30);  // a connection on which nothing arrives for so long is replaced
+  Duration silence = seconds(30);  // a connection without messages for this long is replaced
 };
 
 class Dealer final : public loop::QueueSource {
@@ -38,8 +38,8 @@ class Dealer final : public loop::QueueSource {
   ~Dealer() override;
 
   std::optional<Message> receive();
-  // The error limit_exceeded means that too much is already queued (the controller is away);
-  // invalid_argument means that a frame is larger than kMaxFrameBytes.
+  // Errors: limit_exceeded: too much is queued already (the controller is down); invalid_argument:
+  // a frame is larger than kMaxFrameBytes.
   Result<void> send(std::string_view header, std::string_view body);
 
   // From the first call on, tells when the connection ends: give the source to Loop::add_queue()

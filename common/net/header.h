@@ -15,7 +15,7 @@ namespace gantry::net {
 
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kFrames = 2;                 // header and body
-inline constexpr std::int64_t kMaxFrameBytes = 16 << 20;  // of one frame, either direction
+inline constexpr std::int64_t kMaxFrameBytes = 16 << 20;  // bytes of one frame, in either direction
 
 struct MessageHeader {
   std::uint16_t protocol = 0;

@@ -1,9 +1,9 @@
-// A command's connection to the controller by a unix socket on which the node daemon listens, and
-// which it relays to the controller. A command needs no key and no Authenticate there: the node
-// vouches for the job or the user, and the kernel tells the node who that is.
+// A command's connection to the controller through a unix socket of the node daemon, which relays
+// it. A command needs no key and no Authenticate there: the node vouches for the job or the user,
+// as the kernel reports it to the node.
 //
-// Inside a job $GANTRY_JOB_SOCKET (set in every job's environment) names the job's own socket. On
-// a login node all users have one (cli/session.cc).
+// Inside a job $GANTRY_JOB_SOCKET (set in every job's environment) is the job's own socket. On a
+// login node all users share one (cli/session.cc).
 //
 // Messages and headers are the same as over ZeroMQ, framed as in stream_frame.h. Calls block, each
 // with its own time limit. After an error other than timed_out the connection cannot be used any
@@ -27,7 +27,7 @@ class JobSocketClient {
  public:
   static Result<JobSocketClient> connect(const std::string& path, Duration timeout);
 
-  // The user whose daemon listens there; nullopt if the kernel does not say.
+  // The user whose daemon listens there; nullopt if the kernel does not report it.
   [[nodiscard]] std::optional<Uid> listener() const;
   // Queues a message, which is sent with the next send().
   void queue(const MessageHeader& header, std::string_view body) {

@@ -70,7 +70,7 @@ Result<Listening> listen_unix(const std::string& endpoint, int backlog) {
   return out;
 }
 
-// Listens on one of the addresses that a name has.
+// Listens on one of the addresses of a name.
 Result<Listening> listen_tcp(const std::string& endpoint, const addrinfo& a, int backlog) {
   Listening out;
   out.socket = Socket(::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -10,7 +10,7 @@ namespace gantry::net {
 
 struct Listening {
   Socket socket;
-  std::string endpoint;  // as bound, with its real port
+  std::string endpoint;  // the bound address, with its real port
   std::string path;      // path of a unix socket, to be removed at the end; "" = none
 };
 
@@ -23,7 +23,7 @@ struct Accepted {
   Socket socket;
   std::string address;  // "10.0.0.7", "local" for a unix socket
 };
-// Raises the limit of open files to what so many connections and everything else need, as far as
+// Raises the limit of open files to what this many connections and everything else need, as far as
 // the system allows.
 void raise_file_limit(std::size_t connections);
 std::size_t file_limit();

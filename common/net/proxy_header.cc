@@ -22,7 +22,7 @@ std::string number(std::size_t value) {
   return {static_cast<char>(value >> 8 & 0xff), static_cast<char>(value & 0xff)};
 }
 
-// By the upper half of the octet that says the family: none, IPv4, IPv6, unix sockets.
+// Address length by the upper half of the family octet: none, IPv4, IPv6, unix sockets.
 constexpr std::array<std::size_t, 4> kAddresses{0, 12, 36, 216};
 
 }  // namespace

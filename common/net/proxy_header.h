@@ -14,7 +14,8 @@ namespace gantry::net {
 inline constexpr std::size_t kProxyStart = 16;  // octets, from which the rest's length is known
 inline constexpr std::size_t kMostProxyRest = 1024;  // octets after those
 
-// local: the gate asks whether anybody is there, and sends nothing more. proxy: a request follows.
+// local: the gate only checks whether a server listens, and sends nothing more. proxy: a request
+// follows.
 enum class ProxyCommand : std::uint8_t { local = 0, proxy = 1 };
 
 // The whole header, without addresses.

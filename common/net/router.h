@@ -32,11 +32,11 @@ namespace gantry::net {
 
 enum class PeerId : std::uint64_t {};  // one connection, for as long as it lasts
 
-// What a peer has proved to the caller; it decides how much the peer may occupy.
+// What a peer has proved to the caller, which determines its limits.
 enum class Standing : std::uint8_t {
   stranger,  // nothing but a key, which everybody can make
-  known,     // its identity
-  node,      // that it is one of our nodes
+  known,     // its identity is known
+  node,      // it is one of the cluster's nodes
 };
 
 struct Incoming {
@@ -48,23 +48,23 @@ struct Incoming {
 };
 
 inline constexpr std::size_t kMostUnsent = 40u << 20;       // bytes that wait for one peer
-inline constexpr std::size_t kMostUnsentNode = 256u << 20;  // the same for a node
+inline constexpr std::size_t kMostUnsentNode = 256u << 20;  // likewise for a node
 inline constexpr std::size_t kMostUnsentOfOwner = 192u << 20;
-// If what waits for one owner is beyond kMostUnsentOfOwner, or what waits for all peers is beyond
+// If the output waiting for one owner exceeds kMostUnsentOfOwner, or that for all peers exceeds
 // kMostUnsentInAll, each peer may have only kFairUnsent. This does not limit nodes, because all
 // jobs depend on them.
 inline constexpr std::size_t kMostUnsentInAll = 768u << 20;
 inline constexpr std::size_t kFairUnsent = 1u << 20;
-inline constexpr std::size_t kMostHeld = 256u << 20;            // of unfinished messages, in all
-inline constexpr std::size_t kMostHeldByStrangers = 64u << 20;  // the same for strangers only
+inline constexpr std::size_t kMostHeld = 256u << 20;  // bytes of unfinished messages, in total
+inline constexpr std::size_t kMostHeldByStrangers = 64u << 20;  // likewise for strangers only
 inline constexpr std::size_t kMostWaiting = 1'024;  // messages of one peer that wait for the caller
 inline constexpr std::size_t kMostWaitingBytes = 16u << 20;   // bytes of these messages
 inline constexpr std::size_t kMostWaitingOfOwner = 4'096;     // messages of all peers of an owner
 inline constexpr std::size_t kMostWaitingInAll = 256u << 20;  // bytes of all peers
 inline constexpr std::size_t kMostHandshakes = 2'048;         // unfinished handshakes of all peers
 
-// The owner of a peer that has proved nothing: its address. For IPv6 it is the network of 64 bits,
-// because whoever has one address of such a network has all of them.
+// The owner of an unauthenticated peer: its address. For IPv6 it is the network of 64 bits, because
+// whoever has one address of such a network has all of them.
 std::string network_of(const std::string& address);
 
 struct RouterOptions {
@@ -74,7 +74,7 @@ struct RouterOptions {
   int queued_messages = 20'000;  // messages that wait for one peer; beyond it send() fails
   int max_connections = 16'384;  // also raises the limit of open files as far as allowed
   Duration handshake_time = seconds(10);
-  // A peer is closed if it reads nothing for so long while output waits for it.
+  // A peer that reads nothing for this long while output waits for it is closed.
   Duration stall_time = seconds(60);
   // If there are more strangers than this, some are closed: first the one that is connected
   // longest, from the address that has most strangers. Every stranger is closed after

@@ -52,14 +52,14 @@ struct RouterIo::Connection {
   std::string owner;  // see router.h; for a stranger its network
   ZmtpServer engine;
   Clock::time_point began;  // when it was accepted
-  Clock::time_point moved;  // when output was last written, or began to wait
+  Clock::time_point moved;  // when output was last written, or started to wait
   Standing standing = Standing::stranger;
-  Strangers::iterator place{};  // its place in strangers_, while it is a stranger
+  Strangers::iterator place{};  // its position in strangers_, while it is a stranger
   std::deque<RouterCommand> unsealed;
   std::size_t held = 0;        // its bytes in held_
   std::uint32_t interest = 0;  // the events that epoll watches
   bool shaking = true;         // the handshake is not finished
-  bool spoken = false;         // has sent a message
+  bool spoken = false;         // true if it has sent a message
   bool paused = false;         // not read, because enough of its messages wait
   bool leaving = false;        // will be closed when its output is written
   bool gone = false;
@@ -284,7 +284,8 @@ void RouterIo::take_messages(Connection& c) {
   if (queues_.deliver(std::move(messages))) c.paused = true;
 }
 
-// Updates the count of bytes in unfinished messages. Nodes are not counted: they are few and ours.
+// Updates the count of bytes in unfinished messages. Nodes are not counted: they are few and
+// trusted.
 void RouterIo::count_held(Connection& c) {
   const std::size_t now = c.standing == Standing::node ? 0 : c.engine.held_bytes();
   held_ += now - c.held;

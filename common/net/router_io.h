@@ -32,7 +32,7 @@ class RouterIo {
   RouterIo(const RouterIo&) = delete;
   RouterIo& operator=(const RouterIo&) = delete;
 
-  void run();  // runs until the queues say stop
+  void run();  // runs until the queues are stopped
 
  private:
   struct Connection;

@@ -65,7 +65,7 @@ class RouterQueues {
   // Returns true if enough messages of this peer wait; the thread then reads nothing from it until
   // a `resume` comes.
   bool deliver(std::vector<Incoming>&& messages);
-  // Returns true if enough messages of the peer's owner wait. It is asked before anything is read.
+  // Returns true if enough messages of the peer's owner wait. Called before anything is read.
   bool hold_back(PeerId peer);
   std::vector<RouterCommand> commands();
   void sent(PeerId peer, std::string_view header, std::string_view body);

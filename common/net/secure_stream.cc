@@ -19,7 +19,8 @@ static_assert(stream_hello_bytes(0) == kHelloHead + kNonceBytes);
 constexpr std::size_t kTagBytes = crypto_secretstream_xchacha20poly1305_ABYTES;
 constexpr std::size_t kStartBytes = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 constexpr std::size_t kFrameLengthBytes = 4;
-constexpr std::size_t kCompactBytes = 1 << 20;  // written output is cut off beyond this
+constexpr std::size_t kCompactBytes =
+    1 << 20;  // written output is removed from the buffer beyond this size
 
 using StreamState = crypto_secretstream_xchacha20poly1305_state;
 using StreamKey = std::array<unsigned char, crypto_secretstream_xchacha20poly1305_KEYBYTES>;
@@ -127,7 +128,7 @@ struct SecureStream::Impl {
     sodium_memzero(sending.data(), sending.size());
     output += start;
     may_push = true;
-    push_frame("", 0);  // proves to the other end that we have the key
+    push_frame("", 0);  // proves to the other end that this end has the key
     for (const Bytes& frame : waiting) push_frame(frame, 0);
     waiting.clear();
     waiting_bytes = 0;
@@ -175,7 +176,8 @@ struct SecureStream::Impl {
     std::size_t size = 0;
     for (std::size_t i = 0; i < kFrameLengthBytes; ++i)
       size |= static_cast<std::size_t>(static_cast<unsigned char>(rest[i])) << 8 * i;
-    // The first frame proves the key and is empty: nothing else is kept for who has not proved it.
+    // The first frame proves the key and is empty, so a peer that has not proved it can store
+    // nothing else here.
     const std::size_t most = state == State::confirm ? 0 : kMaxStreamFrame;
     if (size < kTagBytes || size > most + kTagBytes)
       return tl::unexpected(broken(fmt::format("a stream's frame of {} bytes", size)).error());

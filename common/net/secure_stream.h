@@ -1,15 +1,15 @@
 // An encrypted stream of frames over any connected socket, for the standard input and output of
 // steps. Both ends share one 32-byte key. The keys of a connection are made from it and from new
-// random values of both ends, so a recorded stream cannot be replayed to anybody.
+// random values of both ends, so a recorded stream cannot be replayed.
 //
 //   hello, each way    "GSS1", u16 length of ticket, ticket, 32 random bytes   (plain text)
 //   then, each way     24 bytes (secretstream header), then frames:
 //   frame              u32 length, XChaCha20-Poly1305 secretstream of that length; the last one is
 //                      marked final, so that a cut connection does not look like the end
 //
-// The ticket of the dialling side says openly which stream this is (for example a step and a node),
-// so that the listener can look up the key: it calls read_ticket() on bytes read with MSG_PEEK,
-// before it constructs a SecureStream.
+// The ticket of the connecting side identifies the stream in plain text (for example a step and a
+// node), so that the listener can look up the key: it calls read_ticket() on bytes read with
+// MSG_PEEK, before it constructs a SecureStream.
 //
 // Before the other end has proved the key, a stream holds its hello and no more than the frame that
 // is the proof. The caller decides how long to wait for that.
@@ -55,14 +55,14 @@ class SecureStream {
 
   Result<void> feed(std::string_view bytes);
   std::optional<Bytes> next();
-  // True when the other end has said that nothing more comes, and next() has returned everything.
+  // True when the other end has closed its stream, and next() has returned everything.
   [[nodiscard]] bool finished() const;
   [[nodiscard]] bool ready() const;  // true when the other end has proved that it has the key
 
   // Queues a frame. Until the hello of the other end has arrived, frames wait inside. The error is
   // invalid_argument beyond kMaxStreamFrame, and wrong_state after finish().
   Result<void> send(std::string_view frame);
-  void finish();  // says that nothing more will be sent; queued frames still go out
+  void finish();  // closes this end's stream; queued frames are still sent
   [[nodiscard]] std::string_view output() const;
   // Bytes that send() was given and that written() has not reported yet, including frames that wait
   // inside.

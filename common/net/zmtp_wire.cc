@@ -14,10 +14,11 @@ using namespace std::literals;
 
 static_assert(kNonceBytes == crypto_box_NONCEBYTES && kMacBytes == crypto_box_MACBYTES);
 
-constexpr std::size_t kCompactBytes = 1 << 20;  // written output is cut off beyond this
-constexpr std::size_t kMessageHead = 8 + 8;     // "\x07MESSAGE" and the counter of its nonce
-constexpr std::size_t kLongHead = 1 + 8;        // of a frame: flags, size
-constexpr std::size_t kMostShort = 255;         // most octets in a frame whose size has one octet
+constexpr std::size_t kCompactBytes =
+    1 << 20;  // written output is removed from the buffer beyond this size
+constexpr std::size_t kMessageHead = 8 + 8;  // "\x07MESSAGE" and the counter of its nonce
+constexpr std::size_t kLongHead = 1 + 8;     // of a frame: flags, size
+constexpr std::size_t kMostShort = 255;      // most octets in a frame whose size has one octet
 
 void put_u64(unsigned char* at, std::uint64_t value) {
   for (int i = 7; i >= 0; --i, value >>= 8) at[i] = static_cast<unsigned char>(value);

@@ -1,8 +1,8 @@
 // The fields of a job that rules may name (kFacts), and their values for one job.
 //
 // A value is a text; numbers are decimal, memory is in bytes, times are in seconds. A field without
-// a value is an empty text: no image, no time limit. A field that is not known (of a job in the
-// history, which keeps less) is not there.
+// a value is an empty text: no image, no time limit. A field that is not known (for a job in the
+// history, which keeps fewer fields) is absent.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace gantry::policy {
 struct FactRow {
   std::string_view name;
   Measure measure;
-  bool in_history;  // accounting keeps it
+  bool in_history;  // kept in accounting
   std::string_view doc;
 };
 
@@ -65,7 +65,7 @@ std::optional<Measure> measure_of(std::string_view name);
 
 using Facts = std::map<std::string, std::string, std::less<>>;
 
-// Facts of a job that its request alone does not say.
+// Facts about a job that are not in its request.
 struct Standing {
   std::string user, tenant, partition, priority_class;
   std::optional<Duration> time_limit;  // resolved; not set = unlimited

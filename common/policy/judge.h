@@ -1,11 +1,11 @@
-// judge() asks the rules of documents about a job.
+// judge() applies the rules of documents to a job.
 //
-// The rules are asked by their order, then by name; a rule of the cluster before one of the tenant
-// that has the same order. A rule holds if all its `match` patterns match, and its `unless`
-// patterns do not all match (a rule without `unless` always holds then). `default` fills in what
-// the job leaves open, and later rules see it; `warn` tells the submitter; `deny` refuses; `allow`
-// ends the asking, but only for rules of the same owner, so that a tenant cannot allow what the
-// cluster denies. In the mode audit a rule only says what it would do.
+// The rules are applied by their order, then by name; a rule of the cluster before a rule of the
+// tenant with the same order. A rule applies if all its `match` patterns match, and not all its
+// `unless` patterns match. `default` fills in what the job leaves open, visible to later rules;
+// `warn` tells the submitter; `deny` refuses; `allow` ends the evaluation, but only of rules with
+// the same owner, so that a tenant cannot allow what the cluster denies. In the mode audit a rule
+// only reports what it would do.
 #pragma once
 
 #include <map>
@@ -29,22 +29,22 @@ struct Finding {
 
 struct Judgement {
   const tenancy::Policy* denied_by = nullptr;
-  std::string why;                            // of the refusal
+  std::string why;                            // reason of the refusal
   std::vector<Finding> warnings;              // to the submitter
   std::vector<Finding> audited;               // what rules in the mode audit would have done
-  std::map<std::string, std::string> values;  // by field: what was filled in
+  std::map<std::string, std::string> values;  // by field: filled-in values
 };
 
-// `policies` in the order in which they are asked (in_order()).
+// `policies` in the order of evaluation (in_order()).
 Judgement judge(std::span<const tenancy::Policy* const> policies, Facts facts);
 
-// The rules that are about jobs of this tenant ("" = of nobody), in their order.
+// The rules for jobs of this tenant ("" = jobs without a tenant), in their order.
 std::vector<const tenancy::Policy*> in_order(std::span<const tenancy::Policy* const> all,
                                              std::string_view tenant);
 
 // Fields that `default` may fill in.
 inline constexpr std::array<std::string_view, 5> kSettable{"comment", "network_profile", "sandbox",
                                                            "type", "wckey"};
-bool is_settable(std::string_view field);  // these, and labels
+bool is_settable(std::string_view field);  // these fields, and labels
 
 }  // namespace gantry::policy

@@ -38,7 +38,7 @@ std::optional<std::int64_t> number_of(std::string_view value) {
   return out;
 }
 
-// A part of a pattern is an operator with the value behind it.
+// A part of a pattern: an operator and the value after it.
 struct Part {
   enum class Op : std::uint8_t {
     equal,
@@ -51,7 +51,7 @@ struct Part {
     without
   };
   Op op = Op::equal;
-  std::string_view first, second;  // of a range, both ends
+  std::string_view first, second;  // both ends of a range
 };
 
 Part part_of(Measure measure, std::string_view text) {
@@ -85,8 +85,7 @@ bool holds_number(Measure measure, const Part& part, std::string_view value) {
   const auto number = number_of(value);
   const auto first = operand(measure, part.first);
   if (!first) return false;
-  // Without a number there is no limit (a time) or no wish (an amount): it differs from each
-  // number.
+  // An empty value means no limit (a time) or no request (an amount): it differs from each number.
   if (!number) return part.op == Op::not_equal || part.op == Op::without;
   switch (part.op) {
     case Op::equal: return *number == *first;

@@ -13,7 +13,7 @@ namespace gantry::policy {
 
 // How values of a field are compared and written.
 enum class Measure : std::uint8_t {
-  text,      // as it is
+  text,      // compared as text
   number,    // whole numbers
   memory,    // bytes; patterns have units: "64G"
   duration,  // seconds; patterns as in --time: "4:00:00", "2-00", "4h"
@@ -22,7 +22,7 @@ enum class Measure : std::uint8_t {
 
 inline constexpr std::size_t kMostPatternBytes = 1024;
 
-// Whether the pattern can be read for such values. The error says which part cannot.
+// Whether the pattern can be read for such values. The error names the part that cannot.
 Result<void> check_pattern(Measure measure, std::string_view pattern);
 
 // Whether the value matches. Numbers, memory and durations are decimal numbers; an empty value of

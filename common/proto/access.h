@@ -16,21 +16,21 @@ namespace gantry::proto {
 // administrators and auditors see all; who may edit the roles of a tenant, those of the tenant; and
 // everybody their own.
 struct ListAccess {
-  std::vector<std::string> tenants;  // none = all, and the cluster
-  std::uint64_t after = 0;           // rows to leave out, as AccessReply::next says; 0 = none
+  std::vector<std::string> tenants;  // empty = all, and the cluster
+  std::uint64_t after = 0;           // rows to skip, from AccessReply::next; 0 = none
   GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, after))
 };
 
 struct AccessRow {
-  std::string tenant;                   // "" = the whole cluster
-  std::string user, group;              // one of the two
-  std::string role;                     // as documents name it
-  std::vector<std::string> rights;      // in the tenant; a role of the cluster has its name only
-  std::vector<std::string> gpu_models;  // that its jobs may ask for; none = all
+  std::string tenant;               // "" = the whole cluster
+  std::string user, group;          // exactly one of the two is set
+  std::string role;                 // name of the role in documents
+  std::vector<std::string> rights;  // rights in the tenant; a role of the cluster has only its name
+  std::vector<std::string> gpu_models;  // GPU models that its jobs may ask for; empty = all
   bool gpus = true;                     // whether its jobs may ask for GPUs
   std::string from;                     // "Tenant fraud", "Tier dev", or "gantry.yaml"
   std::optional<Instant> until;
-  // The revision that granted it; unset: it is older than what is kept of the history.
+  // The revision that granted it; unset if it is older than the kept history.
   std::optional<std::uint64_t> revision;
   std::optional<Instant> since;
   std::string by;  // who applied that revision; "" = not known

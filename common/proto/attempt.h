@@ -1,4 +1,4 @@
-// An attempt is one run of a job. These structs say how a node reports it to ctld.
+// An attempt is one run of a job. These structs are the reports of nodes about attempts.
 #pragma once
 
 #include <array>

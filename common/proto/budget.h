@@ -13,7 +13,7 @@
 namespace gantry::proto {
 
 struct ListBudgets {  // shows tenants in which the asker has a role, and the asker's own budgets
-  std::vector<std::string> names;  // of budgets or tenants; none = all
+  std::vector<std::string> names;  // names of budgets or tenants; empty = all
   GANTRY_FIELDS(FIELD(1, names))
 };
 
@@ -31,7 +31,7 @@ struct BudgetRow {
   Money increase;        // part of `amount`
   Money spent;           // up to now
   Money reserved;        // what running jobs may still cost
-  Money forecast;        // spent at the end of the period, if it goes on as in the last seven days
+  Money forecast;        // spent at the end of the period, at the pace of the last seven days
   std::uint64_t waiting = 0;         // jobs that wait because of this budget
   std::vector<PeriodSpent> earlier;  // oldest first
   // Less than kForecastNeeds of charges are known: `forecast` is then what is spent, and no
@@ -103,7 +103,7 @@ struct DecideIncrease {
 
 struct ListIncreases {               // shows tenants in which the asker has a role
   std::vector<std::string> tenants;  // none = all
-  bool all = false;                  // also those that are over
+  bool all = false;                  // include those that have ended
   GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, all))
 };
 

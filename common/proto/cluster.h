@@ -38,19 +38,19 @@ struct NodeRow {
   std::optional<Instant> last_seen;
   std::optional<Instant> booted;
   double load = 0;               // 1-minute load average
-  std::int64_t free_memory = 0;  // bytes, as the node's kernel says
+  std::int64_t free_memory = 0;  // bytes, as reported by the node's kernel
   std::uint32_t sockets = 1;
   std::uint32_t cores_per_socket = 1;
   std::uint32_t threads_per_core = 1;
   std::string gpu_trouble;               // "GPU 3: gpu-xid-79: ..."; "" = nothing is wrong
   GpuInventory gpus;                     // with ListNodes::gpus
-  std::vector<GpuHolder> holders;        // the same
+  std::vector<GpuHolder> holders;        // with ListNodes::gpus
   std::string reservation;               // reservation that has the node now; "" = none
   bool maintenance = false;              // this reservation is a maintenance window
   std::vector<GpuTopRow> top;            // with ListNodes::gpus
   std::vector<DrainedGpu> drained_gpus;  // with ListNodes::gpus
   std::string comment{};                 // an operator's
-  std::vector<SandboxFact> sandboxes{};  // beside the standard one
+  std::vector<SandboxFact> sandboxes{};  // in addition to the standard one
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, address), FIELD(3, health), FIELD(4, intent),
                 FIELD(5, reason), FIELD(6, reason_by), FIELD(7, since), FIELD(8, partitions),
                 FIELD(9, features), FIELD(10, total), FIELD(11, allocated), FIELD(12, jobs),
@@ -69,7 +69,7 @@ struct NodeRow {
 struct ListNodes {
   std::vector<std::string> nodes;  // empty = all
   std::vector<std::string> partitions;
-  bool gpus = false;                    // say what GPUs there are and who has them
+  bool gpus = false;                    // include the GPUs and their holders
   std::optional<std::uint32_t> from{};  // first number of the page; 0 = the first page
   GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, partitions), FIELD(3, gpus), FIELD(4, from))
 };
@@ -77,9 +77,9 @@ struct ListNodes {
 struct NodePage {
   static constexpr bool kLeftOutUnset = true;
   std::optional<std::uint32_t> next;                 // `from` of the next page; unset = the last
-  std::vector<std::uint32_t> places;                 // of each row in configuration order
+  std::vector<std::uint32_t> places;                 // place of each row in configuration order
   std::vector<std::vector<std::string>> partitions;  // lists of names, each once
-  std::vector<std::uint32_t> list_of;                // of each row; its `partitions` are empty
+  std::vector<std::uint32_t> list_of;  // number of each row's list; its `partitions` are empty
   GANTRY_FIELDS(FIELD(1, next), FIELD(2, places), FIELD(3, partitions), FIELD(4, list_of))
 };
 
@@ -90,9 +90,9 @@ struct ListNodesReply {
   GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, now), FIELD(3, page))
 };
 
-// What an operator can want of a node. `dead` declares that a lost node runs nothing any more: its
+// The operator's intent for a node. `dead` declares that a lost node runs nothing any more: its
 // jobs end as node_fail (or are requeued). Never declare it for a node that may still be alive.
-// `keep` leaves the state as it is, and changes what else the request says.
+// `keep` leaves the state unchanged, for requests that change something else.
 enum class NodeAction : std::uint8_t { drain = 1, resume = 2, close = 3, dead = 4, keep = 5 };
 GANTRY_NAMES(NodeAction, {drain, "drain"}, {resume, "resume"}, {close, "close"}, {dead, "dead"},
              {keep, "keep"})
@@ -107,11 +107,11 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
   // Instead of nodes: all nodes in these domains of the topology, by NAME or LEVEL:NAME. The
   // domain's name is put before the reason.
   std::vector<std::string> domains{};
-  // The words that jobs ask for with --constraint, in the place of those of gantry.yaml, over
-  // restarts too. With file_features those of gantry.yaml count again.
+  // Features for --constraint that replace those of gantry.yaml, also after restarts. With
+  // file_features those of gantry.yaml apply again.
   std::optional<std::vector<std::string>> features{};
   bool file_features = false;
-  std::optional<std::string> comment{};  // "" takes it away
+  std::optional<std::string> comment{};  // "" removes it
   GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, action), FIELD(3, reason), FIELD(4, gpus),
                 FIELD(5, domains), FIELD(6, features), FIELD(7, file_features), FIELD(8, comment))
 };

@@ -50,13 +50,13 @@ struct RegisterKey {
 };
 // Counters of the controller, for ginfo --stats, benches and metrics.
 struct ShowStats {
-  bool since_reset = false;  // false: counters run from the controller's start on
+  bool since_reset = false;  // false: counters since the controller's start
   GANTRY_FIELDS(FIELD(1, since_reset))
 };
 struct CallCount {
-  std::string name;  // of a message, or of a user
+  std::string name;  // name of a message, or of a user
   std::uint64_t count = 0;
-  Duration time{};  // in the controller's loop, all together
+  Duration time{};  // total time in the controller's loop
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, count), FIELD(3, time))
 };
 struct ShowStatsReply {
@@ -67,13 +67,13 @@ struct ShowStatsReply {
   std::vector<CallCount> calls{}, callers{};
   GANTRY_FIELDS(FIELD(1, values), FIELD(2, since), FIELD(3, calls), FIELD(4, callers))
 };
-// Lets the counters that ShowStats gives since the reset begin anew. Those of the metrics go on.
+// Resets the counters that ShowStats reports since the reset. Those of the metrics continue.
 struct ResetStats {
   GANTRY_FIELDS()
 };
 
-// Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is
-// not connected reads the file when it is started next.
+// Tells a node to read gantry.yaml again and to restart its daemon with it; its jobs continue. A
+// node that is not connected reads the file at its next start.
 struct RereadConfig {
   GANTRY_FIELDS()
 };
@@ -84,7 +84,7 @@ struct RereadConfig {
 // has it. A node daemon shows the token over a connection with its new key, and this key is the
 // node's from then on.
 
-// Makes a token (node, hash, valid), or takes one back (revoke), or takes a node's key back
+// Makes an enrolment token (node, hash, valid), or revokes one (revoke), or revokes a node's key
 // (revoke_key). It does exactly one of these, and is answered by EnrollmentList.
 struct ChangeEnrollment {
   std::string node;        // the token is for this one alone
@@ -100,7 +100,7 @@ struct ListEnrollment {
   GANTRY_FIELDS()
 };
 
-struct EnrollTokenRow {  // one that was not used yet
+struct EnrollTokenRow {  // a token that was not used yet
   std::string id;        // the first digits of its hash
   std::string node;
   Instant made{};
@@ -121,9 +121,9 @@ struct EnrollmentList {
   GANTRY_FIELDS(FIELD(1, tokens), FIELD(2, nodes))
 };
 
-// Shows a token: the key of this connection is to be the node's. Answered by Ok, also if the key is
-// the node's already, so that a node whose answer was lost may ask again. All refusals are one
-// sentence, which says nothing about the nodes or tokens that there are.
+// Presents an enrolment token: the key of this connection becomes the node's key. Answered by Ok,
+// even if it is the node's key already, so that a node may repeat the request. All refusals have
+// the same text, which reveals nothing about existing nodes or tokens.
 struct UseEnrollToken {
   std::string node;
   std::string token;  // hex
@@ -133,18 +133,18 @@ struct UseEnrollToken {
 // ---- the audit log, for auditors and administrators who are not on the controller's machine; its
 // lines are those of common/audit/audit_line.h
 
-inline constexpr std::uint32_t kMostAuditLines = 2'000;  // of one page
+inline constexpr std::uint32_t kMostAuditLines = 2'000;  // lines of one page
 
 struct ReadAudit {
   std::uint64_t after = 0;  // only records with a higher number
   std::uint32_t most = 0;   // 0 = kMostAuditLines
-  bool newest = false;      // the last ones of all, instead of the first ones behind `after`
+  bool newest = false;      // the newest records, instead of the first ones after `after`
   GANTRY_FIELDS(FIELD(1, after), FIELD(2, most), FIELD(3, newest))
 };
 
 struct AuditPage {
-  std::vector<std::string> lines;  // as they are in the log, in their order
-  bool more = false;               // there are records behind the last line
+  std::vector<std::string> lines;  // lines as in the log, in their order
+  bool more = false;               // more records follow the last line
   GANTRY_FIELDS(FIELD(1, lines), FIELD(2, more))
 };
 

@@ -1,8 +1,8 @@
-// Messages between gates, which pass requests on to replicas of services, and the controller, which
-// decides how many replicas there are.
+// Messages between gantry-gate, which passes requests on to replicas of services, and the
+// controller, which decides how many replicas there are.
 //
-// A gate asks with SyncGate several times a second. It is answered by GateTable with all services,
-// or with none if the gate has this revision already.
+// A gate sends SyncGate several times a second. The answer is GateTable with all services, or with
+// none if the gate has this revision already.
 #pragma once
 
 #include <array>
@@ -34,27 +34,27 @@ inline constexpr std::array<std::uint64_t, 51> kLatencyBuckets = {
 struct GateReplica {
   AttemptKey key;
   std::string version;
-  std::string address;  // of its node
+  std::string address;  // address of its node
   std::uint16_t port = 0;
   // The node's door passes a connection on to the job only if its header has this password: the
   // gate sends it as the unique id in the header of the PROXY protocol, version 2.
   std::string password;
-  bool draining = false;  // it gets no new request, and ends when it has answered the others
+  bool draining = false;  // it gets no new requests, and ends when it has answered the present ones
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, version), FIELD(3, address), FIELD(4, port),
                 FIELD(5, password), FIELD(6, draining))
 };
 
 struct GateVersion {
   std::string name;
-  std::uint32_t weight = 0;  // its part of the requests, beside those of the other versions
+  std::uint32_t weight = 0;  // its part of the requests, among the versions
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, weight))
 };
 
 struct GateService {
   std::string tenant;
   tenancy::ServiceRoute route;
-  std::string name;   // with the tenant it names the service
-  Duration target{};  // of the response time, at the percentile of the service's class
+  std::string name;   // name of the service within the tenant
+  Duration target{};  // target of the response time, at the percentile of the service's class
   Duration drain{};   // how long a replica that leaves may answer what it has
   Duration hold{};    // how long a request waits for the first replica to be ready
   std::vector<GateVersion> versions;
@@ -65,7 +65,8 @@ struct GateService {
 
 struct GateTenant {
   std::string name;
-  std::uint32_t requests = 0;  // a second, over all of its services and this gate; 0 = no limit
+  std::uint32_t requests =
+      0;  // requests per second, over all its services at this gate; 0 = no limit
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, requests))
 };
 
@@ -74,7 +75,7 @@ struct GateTable {
   bool unchanged = false;  // the gate has this revision: the lists are empty
   std::vector<GateService> services;
   std::vector<GateTenant> tenants;
-  std::string issuer;  // of tokens
+  std::string issuer;  // issuer of tokens
   std::string keys;    // the public keys of identity tokens, as a JSON Web Key Set
   // Gates that pass requests on now: each takes its part of what a replica answers at a time.
   std::uint32_t gates = 1;
@@ -82,18 +83,19 @@ struct GateTable {
                 FIELD(5, issuer), FIELD(6, keys), FIELD(7, gates))
 };
 
-// A sample says what went through a gate for one version of a service since its sample before.
+// A sample counts the requests for one version of a service at a gate since the previous sample.
 struct GateSample {
   std::string tenant;
   std::string service;
   std::string version;  // "" = what reached no replica: refused, given up, held
-  Duration span{};      // of the sample
+  Duration span{};      // length of the sample
   std::uint64_t requests = 0;
   std::uint64_t errors = 0;   // answered with 5xx by a replica, or lost with it
-  std::uint64_t refused = 0;  // 429 and 503 of the gate itself
+  std::uint64_t refused = 0;  // answered with 429 and 503 by the gate itself
   std::uint64_t bytes_in = 0, bytes_out = 0;
-  std::uint32_t running = 0;  // at the end of the sample: in replicas
-  std::uint32_t waiting = 0;  // and in the gate: for a free replica, or for the first one
+  std::uint32_t running = 0;  // requests in replicas at the end of the sample
+  std::uint32_t waiting =
+      0;  // and requests waiting in the gate: for a free replica, or for the first one
   // Requests in replicas and in the gate, on average over the span, in thousandths.
   std::uint64_t concurrency = 0;
   std::vector<std::uint64_t> times;  // response times, by kLatencyBuckets, and one more
@@ -104,9 +106,9 @@ struct GateSample {
 };
 
 enum class ReplicaHealth : std::uint8_t {
-  starting = 1,  // its readiness probe has not been answered yet
+  starting = 1,  // its readiness probe has not succeeded yet
   ready = 2,
-  unready = 3,  // it was ready, and its probe fails now
+  unready = 3,  // it was ready, and now its probe fails
   dead = 4,     // its liveness probe failed as often as the service allows
 };
 GANTRY_NAMES(ReplicaHealth, {starting, "starting"}, {ready, "ready"}, {unready, "unready"},
@@ -117,18 +119,18 @@ struct ReplicaReport {
   ReplicaHealth health = ReplicaHealth::starting;
   std::uint32_t running = 0;  // requests in it; a draining one may end when none is left
   Duration response{};        // the mean of the last seconds; 0 = none was answered
-  std::uint32_t weight = 0;   // as the policy set it, of 256
-  std::string why;            // of the last failed probe, for people
+  std::uint32_t weight = 0;   // weight set by the balance policy, of 256
+  std::string why;            // reason of the last failed probe, for people
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, health), FIELD(3, running), FIELD(4, response),
                 FIELD(5, weight), FIELD(6, why))
 };
 
 struct SyncGate {
-  std::string gate;            // its name, which gates of a cluster do not share
-  std::string address;         // where clients reach it, for people: "http://10.0.0.5:8080"
-  std::uint64_t revision = 0;  // of the table that is in force at the gate; 0 = none
+  std::string gate;            // name of the gate, unique in the cluster
+  std::string address;         // address for clients, for people: "http://10.0.0.5:8080"
+  std::uint64_t revision = 0;  // revision of the table in force at the gate; 0 = none
   std::vector<GateSample> samples;
-  std::vector<ReplicaReport> replicas;  // all that are in its table
+  std::vector<ReplicaReport> replicas;  // all replicas in its table
   GANTRY_FIELDS(FIELD(1, gate), FIELD(2, address), FIELD(3, revision), FIELD(4, samples),
                 FIELD(5, replicas))
 };
@@ -138,8 +140,8 @@ struct SyncGate {
 // The door of a replica: where its node takes connections for it. The node listens there, looks for
 // the password in the header of the PROXY protocol, and passes the bytes on to `inside` in the job.
 struct JobDoor {
-  std::uint16_t port = 0;    // on the node's address
-  std::uint16_t inside = 0;  // on 127.0.0.1 of the job
+  std::uint16_t port = 0;    // port on the node's address
+  std::uint16_t inside = 0;  // port on 127.0.0.1 inside the job
   std::string password;
   GANTRY_FIELDS(FIELD(1, port), FIELD(2, inside), FIELD(3, password))
 };

@@ -15,12 +15,12 @@ namespace gantry::proto {
 
 struct GpuHolder {  // a device or slice that a job has
   GpuGrant grant;
-  JobId job{};            // 0: of somebody whose jobs the asker may not see
+  JobId job{};            // 0: a job that the asker may not see
   std::string partition;  // set together with the job
   GANTRY_FIELDS(FIELD(1, grant), FIELD(2, job), FIELD(3, partition))
 };
 
-// A GPU that an operator has taken out of service: its jobs go on, but nothing new starts on it.
+// A GPU that an operator has taken out of service: its jobs continue, but nothing new starts on it.
 struct DrainedGpu {
   std::string uuid;
   std::string reason;
@@ -36,7 +36,7 @@ struct GpuTopRow {
   std::string display_id, user, partition;
   std::uint32_t gpu = 0;
   std::string name;                   // "h100", "h100 1g.10gb"
-  std::optional<std::uint32_t> busy;  // percent; not set: the driver does not tell
+  std::optional<std::uint32_t> busy;  // percent; not set: the driver does not report it
   std::uint32_t memory_mib = 0, of_memory_mib = 0;
   std::optional<std::uint32_t> power_w;
   std::optional<Duration> idle;
@@ -57,7 +57,7 @@ struct MigModeRow {
   std::string profile;     // what the jobs wait for; "" = whole GPUs
   JobId first;             // first of the waiting jobs
   std::uint32_t jobs = 0;  // number of waiting jobs, at least
-  // true: no GPU in that mode could ever serve them; false: such GPUs are in use.
+  // true: no GPU in that mode could ever run them; false: such GPUs are in use.
   bool only_way = false;
   GANTRY_FIELDS(FIELD(1, node), FIELD(2, gpu), FIELD(3, model), FIELD(4, on), FIELD(5, profile),
                 FIELD(6, first), FIELD(7, jobs), FIELD(8, only_way))

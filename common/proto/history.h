@@ -23,8 +23,8 @@ struct QueryHistory {
   std::optional<Instant> end;
   std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
   bool duplicates = false;  // each run of a requeued job, not only the last
-  Bytes position;           // of the previous page's reply; empty for the first
-  bool series = false;      // also the series of GPU use over time, up to a kilobyte for each
+  Bytes position;           // from the previous page's reply; empty for the first page
+  bool series = false;      // include the series of GPU use over time, up to a kilobyte each
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
@@ -51,7 +51,7 @@ struct StepRow {
   Usage usage;
   std::optional<Duration> time_limit;  // the step's own
   std::uint32_t gpus = 0;              // GPUs that its tasks may use, on all nodes
-  AskedTres tres;                      // what the step has asked for
+  AskedTres tres;                      // the step's request
   GANTRY_FIELDS(FIELD(1, step), FIELD(2, name), FIELD(3, outcome), FIELD(4, running),
                 FIELD(5, exit), FIELD(6, started), FIELD(7, ended), FIELD(8, tasks), FIELD(9, cpus),
                 FIELD(10, node_list), FIELD(11, usage), FIELD(14, time_limit), FIELD(23, gpus),
@@ -75,13 +75,13 @@ struct HistoryRow {
   std::string licenses;         // "NAME:N,..."
   std::map<std::string, std::string> labels;
   std::optional<WorkType> work_type;
-  std::optional<Sandbox> sandbox{};  // unset: the standard one
+  std::optional<Sandbox> sandbox{};  // unset: the standard sandbox
   // Patterns of the output files as the job gave them; "" = the default, or joined to std_out.
   std::string std_out, std_err;
   // A run that was ended so that the job would start again, and not the job's end. Its outcome is
   // node_fail, preempted, or cancelled for every other cause. Only with `duplicates`.
   bool requeued = false;
-  // Somebody noted this exit status; it is shown in the place of the worst one of the steps.
+  // An exit status noted by a user, shown instead of the worst one of the steps.
   std::optional<ExitStatus> derived_exit{};
   std::string admin_comment, system_comment;
   GANTRY_FIELDS(FIELD(1, row), FIELD(2, usage), FIELD(3, cause), FIELD(4, work_dir),
@@ -97,7 +97,7 @@ struct HistoryReply {
   bool more = false;  // ask again with `position`; also when `rows` is empty
   Instant now{};
   Bytes position;
-  std::string currency;  // of costs; "" = there are no prices
+  std::string currency;  // currency of costs; "" = there are no prices
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
@@ -121,7 +121,7 @@ struct StoredRow {
 struct NoteJobs {
   static constexpr std::size_t kMaxJobs = 1000;
   std::vector<JobRef> jobs;                // at most kMaxJobs
-  std::optional<ExitStatus> derived_exit;  // of jobs that have ended
+  std::optional<ExitStatus> derived_exit;  // for jobs that have ended
   std::optional<std::string> comment, admin_comment, system_comment;
   // The controller's shell puts in here, for each of `jobs`, the newest stored row; never a client.
   std::vector<std::optional<StoredRow>> stored{};

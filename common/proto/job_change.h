@@ -14,7 +14,7 @@
 
 namespace gantry::proto {
 
-// Who gets a signal.
+// Which processes get a signal.
 enum class SignalScope : std::uint8_t {
   steps = 0,        // every process of the steps, not the batch shell
   batch_shell = 1,  // the batch shell only
@@ -47,8 +47,8 @@ struct JobsDone {
   GANTRY_FIELDS(FIELD(1, changed), FIELD(2, not_active), FIELD(3, refused))
 };
 
-// Says that the running jobs have saved their work, so that preempting them now would lose little.
-// A job may say so of itself.
+// Tells that the running jobs have saved their work, so that preempting them now would lose little.
+// A job may send it for itself.
 struct CheckpointJobs {
   std::vector<JobRef> jobs;
   GANTRY_FIELDS(FIELD(1, jobs))
@@ -113,13 +113,13 @@ struct UpdateStep {
 struct RequeueJobs {
   std::vector<JobRef> jobs;
   bool hold = false;
-  bool special_exit = false;  // with hold: it is shown in Slurm's state SPECIAL_EXIT until then
+  bool special_exit = false;  // with hold: shown as Slurm's state SPECIAL_EXIT until then
   GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, hold), FIELD(3, special_exit))
 };
 
 // Changes the members that are set. Once the job runs, only an admin may raise its time limit.
 // `reshape` changes what a queued job asks for; a running job that names fewer of its nodes, by
-// min_nodes or required_nodes, gives back the others.
+// min_nodes or required_nodes, releases the others.
 struct Reshape {
   std::optional<std::uint32_t> min_nodes, max_nodes;  // both, or neither
   std::optional<std::uint32_t> tasks, cpus_per_task;

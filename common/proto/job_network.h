@@ -1,6 +1,6 @@
-// The network of a job's parts: where its nodes are, so that each of them can let its part talk to
-// the others, and what it reaches besides. And questions about it: ProbeNetwork is a client's
-// question and NetworkProbed its answer; ProbeAttempt and AttemptProbed carry them to the node and
+// The network of a job's parts: where its nodes are, so that each of them can connect its part to
+// the others, and what the job reaches besides. And queries about it: ProbeNetwork is a client's
+// query and NetworkProbed its answer; ProbeAttempt and AttemptProbed carry them to the node and
 // back.
 #pragma once
 
@@ -20,10 +20,10 @@
 
 namespace gantry::proto {
 
-// One job on one node. A component of a heterogeneous job is a job of its own.
+// The part of a job on one node. A component of a heterogeneous job is a separate job.
 struct NetworkPart {
   std::string node;          // name
-  std::uint32_t number = 0;  // of the node; stays with its name
+  std::uint32_t number = 0;  // number of the node, which stays with its name
   JobId job{};
   std::optional<std::uint32_t> slot;  // the job's place among the node's IPv4 addresses
   std::string address;                // host:port of the node's daemon
@@ -40,8 +40,8 @@ struct NetworkGroup {
   GANTRY_FIELDS(FIELD(1, group), FIELD(2, ports))
 };
 
-// What the job may reach beside its own parts: its profile, as its tenant's documents say it at the
-// moment of the launch.
+// What the job may reach besides its own parts: its profile from its tenant's documents at the time
+// of the launch.
 struct NetworkReach {
   std::string profile;
   // Whether a node that has no way out does not start the job; otherwise it starts without one.
@@ -49,7 +49,8 @@ struct NetworkReach {
   bool resolvers = false, internet = false;
   std::vector<std::string> ranges;  // "10.1.0.0/16 tcp/443", see common/text/network_range.h
   std::vector<NetworkGroup> to, from;
-  std::string proxy;  // for the variable http_proxy and its kin: "http://10.1.0.9:3128"; "" = none
+  std::string
+      proxy;  // value of http_proxy and similar variables: "http://10.1.0.9:3128"; "" = none
   [[nodiscard]] bool leaves() const { return resolvers || internet || !ranges.empty(); }
   GANTRY_FIELDS(FIELD(1, profile), FIELD(2, required), FIELD(3, resolvers), FIELD(4, internet),
                 FIELD(5, ranges), FIELD(6, to), FIELD(7, from), FIELD(8, proxy))
@@ -73,7 +74,7 @@ GANTRY_NAMES(ProbeResult, {none, "none"}, {open, "open"}, {refused, "refused"}, 
 
 struct ProbeNetwork {
   JobRef job;
-  std::string node;    // of the job; "" = its first
+  std::string node;    // a node of the job; "" = its first
   std::string target;  // "HOST:PORT", an address or a node of the job; "" = nothing is tried
   GANTRY_FIELDS(FIELD(1, job), FIELD(2, node), FIELD(3, target))
 };
@@ -82,14 +83,14 @@ struct ProbeNetwork {
 struct AttemptNetwork {
   std::vector<std::string> addresses;
   NetworkReach reach;
-  std::vector<std::string> resolvers;  // that it may ask
+  std::vector<std::string> resolvers;  // name servers that it may use
   std::string no_way_out;              // why it has none although its profile has one; "" = it has
   std::uint64_t sent_packets = 0, sent_bytes = 0, received_packets = 0, received_bytes = 0;
-  std::uint64_t denied_packets = 0;  // that it sent and that were refused or dropped
+  std::uint64_t denied_packets = 0;  // packets from it that were refused or dropped
   ProbeResult result = ProbeResult::none;
-  std::string why;                          // of refused, failed
+  std::string why;                          // reason if refused or failed
   std::vector<std::string> site_addresses;  // "10.1.0.7/24": what the site's CNI plugins gave it
-  std::string site_trouble;                 // what they find wrong with it now; "" = nothing
+  std::string site_trouble;  // what the site's plugins find wrong with it now; "" = nothing
   GANTRY_FIELDS(FIELD(1, addresses), FIELD(2, reach), FIELD(3, resolvers), FIELD(4, no_way_out),
                 FIELD(5, sent_packets), FIELD(6, sent_bytes), FIELD(7, received_packets),
                 FIELD(8, received_bytes), FIELD(9, denied_packets), FIELD(10, result),
@@ -100,7 +101,7 @@ struct NetworkProbed {
   JobId job{};
   std::string node;
   AttemptNetwork network;
-  // Of the reach's groups, in their order; "" = a tenant that is not known any more.
+  // Tenants of the reach's groups, in their order; "" = a tenant that is not known any more.
   std::vector<std::string> to_tenants, from_tenants;
   GANTRY_FIELDS(FIELD(1, job), FIELD(2, node), FIELD(3, network), FIELD(4, to_tenants),
                 FIELD(5, from_tenants))

@@ -25,7 +25,7 @@ struct JobRow {
   std::string array_tasks;                  // pending rest: "3-9,12%4"
   std::string name, user, account, partition;
   Uid uid{};
-  std::string tenant;  // whose job it is; "" = no tenant's
+  std::string tenant;  // tenant of the job; "" = none
   Phase phase = Phase::queued;
   std::optional<Outcome> outcome;  // set when the job has ended, or is about to end
   Verdict verdict;                 // set when queued
@@ -42,12 +42,12 @@ struct JobRow {
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  std::uint32_t gpus = 0;     // over all nodes; whole GPUs, or the slices that are asked for
+  std::uint32_t gpus = 0;     // over all nodes; whole GPUs, or requested slices
   std::string reservation;    // reservation that the job names; "" = none
   std::optional<Money> cost;  // of all attempts, without subtracting credits; not set: no prices
   Money credit;               // part of the cost that is credited
   std::optional<Money> cost_rate;          // per hour, while it holds something
-  std::optional<std::uint64_t> billing{};  // in units of billing, once placed
+  std::optional<std::uint64_t> billing{};  // units of billing, once placed
   std::uint32_t gpu_parts = 0;             // over all nodes: thousandths of GPUs in parts
   Duration suspended{};                    // of this attempt, so far
   std::optional<HetPart> het;              // set for a component of a heterogeneous job
@@ -82,8 +82,8 @@ struct ListJobsReply {
   bool more = false;
   JobId next{};  // for `after`
   Instant now{};
-  std::vector<JobRef> unknown;  // of filter.jobs
-  std::string currency;         // of costs; "" = there are no prices
+  std::vector<JobRef> unknown;  // unknown jobs in filter.jobs
+  std::string currency;         // currency of costs; "" = there are no prices
   GANTRY_FIELDS(FIELD(1, rows), FIELD(2, more), FIELD(3, next), FIELD(4, now), FIELD(5, unknown),
                 FIELD(6, currency))
 };
@@ -96,7 +96,7 @@ struct ShowJob {
 
 struct OpenDependency {
   Dependency what;
-  bool never = false;  // it can no longer be met
+  bool never = false;  // the dependency can never be met
   GANTRY_FIELDS(FIELD(1, what), FIELD(2, never))
 };
 
@@ -111,12 +111,13 @@ struct JobDetail {
   std::uint32_t attempt = 0;
   Bytes script;
   std::vector<std::string> why;       // causes in words for which a queued job waits, in order
-  std::optional<Instant> checkpoint;  // newest one of this attempt
+  std::optional<Instant> checkpoint;  // newest checkpoint of this attempt
   std::uint32_t preemptions = 0;
   std::optional<Instant> suspended_since;  // phase suspended
   std::vector<OpenDependency> waits_for;   // dependencies of a queued job that are not met
-  ExitStatus worst_step;                   // of this attempt's steps that have ended
-  std::vector<std::string> gpu_models;     // of the GPUs of each of `placement`; "" = not known
+  ExitStatus worst_step;                   // worst exit of this attempt's ended steps
+  std::vector<std::string>
+      gpu_models;  // model of the GPUs of each node of `placement`; "" = not known
   std::string admin_comment, system_comment;
   GANTRY_FIELDS(FIELD(1, row), FIELD(2, spec), FIELD(3, owner), FIELD(4, placement),
                 FIELD(5, cause), FIELD(6, usage), FIELD(7, attempt), FIELD(8, script),
@@ -140,16 +141,16 @@ struct WhatIf {
 
 struct WhatIfRow {
   std::string change;            // "2 GPUs on each node instead of 4"
-  std::string options;           // as gbatch takes them: "--gpus-per-node=2"
-  std::optional<Instant> start;  // not after `now`: at once; not set: unknown
+  std::string options;           // options for gbatch: "--gpus-per-node=2"
+  std::optional<Instant> start;  // at or before `now`: at once; not set: unknown
   GANTRY_FIELDS(FIELD(1, change), FIELD(2, options), FIELD(3, start))
 };
 
 struct WhatIfReply {
-  // With its present request; not set: too far back, or nothing makes room.
+  // With its present request; not set: too far back in the queue, or nothing makes room.
   std::optional<Instant> start;
-  std::vector<WhatIfRow> rows;  // what would start it sooner, the soonest first
-  bool complete = true;         // false: there was no time to try more
+  std::vector<WhatIfRow> rows;  // changes that would start it sooner, the soonest first
+  bool complete = true;         // false: there was no time to try all changes
   Instant now{};
   std::vector<MigModeRow> modes{};  // GPUs whose MIG mode operators could change for such jobs
   GANTRY_FIELDS(FIELD(1, start), FIELD(2, rows), FIELD(3, complete), FIELD(4, now), FIELD(5, modes))

@@ -37,12 +37,12 @@ struct SubmitTogether {
 
 struct SubmitReply {
   JobId job{};                            // 0 for test_only; for a heterogeneous job the leader
-  std::string partition;                  // as resolved
+  std::string partition;                  // the partition in which it was queued
   std::optional<Instant> expected_start;  // with test_only, if known
   std::string expected_nodes;             // hostlist, test_only
   std::uint32_t cpus = 0;                 // test_only: cores it would take
   std::vector<std::string> warnings;
-  std::string currency;  // of the costs; "" = there are no prices
+  std::string currency;  // currency of the costs; "" = there are no prices
   // The cost of one task of an array for an hour, on the most expensive of its nodes.
   std::optional<Money> cost_per_hour;
   // test_only: where and when it would start, up to its time limit
@@ -64,15 +64,15 @@ struct ReadLog {
 
 struct LogChunk {
   Bytes data;
-  std::uint64_t offset = 0;  // of data
+  std::uint64_t offset = 0;  // offset of the data
   bool job_ended = false;    // the job has ended, and nothing will be added
   std::string path;
   GANTRY_FIELDS(FIELD(1, data), FIELD(2, offset), FIELD(3, job_ended), FIELD(4, path))
 };
 
 // Waits for jobs. The answer comes when every named job (for an array: all tasks) has reached the
-// phase; at once if they have. With `notices` it also comes, without rows, when NotifyJobs sends a
-// line to one of them that is an allocation; whoever waits then asks again.
+// phase. With `notices` it also comes, without rows, when NotifyJobs sends a line to one of them
+// that is an allocation; then the client asks again.
 struct WaitJobs {
   std::vector<JobRef> jobs;
   bool until_started = false;  // running or ended; otherwise ended

@@ -20,13 +20,13 @@ struct QueryLedger {
   // Names of LedgerRow's columns by which to divide the sums, "label:KEY" for the tenants' labels
   // of a key, and "job-label:KEY" for those of the jobs; none = one total.
   std::vector<std::string> by;
-  std::vector<std::string> tenants;  // none = all
+  std::vector<std::string> tenants;  // empty = all
   std::vector<std::string> projects, users;
   GANTRY_FIELDS(FIELD(1, first), FIELD(2, last), FIELD(3, by), FIELD(4, tenants),
                 FIELD(5, projects), FIELD(6, users))
 };
 
-struct LedgerRow {     // a column that was not asked for is ""
+struct LedgerRow {     // columns that were not requested are ""
   std::string period;  // in the tenant's time zone
   std::string tenant;  // or partition
   std::string project;
@@ -37,20 +37,20 @@ struct LedgerRow {     // a column that was not asked for is ""
   std::string plan;                // plan of the price book; "" = on demand
   Held cpu, memory, scratch, gpu;  // a GPU slice counts as its part of a GPU
   Held credited_gpu;               // part of `gpu` that is credited
-  Money cost;                      // of all that was held
+  Money cost;                      // cost of everything held
   Money credit;                    // part of the cost that is credited
   std::uint64_t runs = 0;          // attempts that ended in the period
   Money list;                      // cost without plans and hours of the day
   Money waste;                     // part of the cost: what ended attempts held but did not use
-  Held idle_cpu, idle_memory;      // what was not used of `cpu` and `memory`
-  Held idle_gpu;                   // what was not used of `gpu`, as far as the driver tells
+  Held idle_cpu, idle_memory;      // unused part of `cpu` and `memory`
+  Held idle_gpu;                   // unused part of `gpu`, if the driver reports it
   std::uint64_t starts = 0;        // starts in the period
   Duration waited{};               // time in the queue, summed over all starts
   Held metered;                    // hours: amount of what `item` ("meter:...") counts
   Money overhead;                  // part of the cost: shares of the costs that all tenants share
-  std::string label;               // value of the tenant's label that was asked for
-  std::string labels;              // of the jobs, as far as they are reported: KEY=VALUE,...
-  std::string job_label;           // value of the jobs' label that was asked for
+  std::string label;               // value of the requested label of the tenant
+  std::string labels;              // reported labels of the jobs: KEY=VALUE,...
+  std::string job_label;           // value of the requested label of the jobs
   Held io, net;                    // hours of a GB/s, and of a Gbit/s
   GANTRY_FIELDS(FIELD(1, period), FIELD(2, tenant), FIELD(3, project), FIELD(4, user),
                 FIELD(5, job_type), FIELD(6, pool), FIELD(7, item), FIELD(8, plan), FIELD(9, cpu),
@@ -84,11 +84,11 @@ struct Recovery {
 struct LedgerReply {
   std::vector<LedgerRow> rows;  // sorted by the columns that were asked for
   std::string currency;         // "" = there are no prices
-  std::string zone;             // where months end, except for tenants with a zone of their own
+  std::string zone;             // where months end, except for tenants with their own time zone
   Instant now{};
   std::vector<Recovery> recovery;  // by month; for operators, if the platform's cost is known
-  std::string issuer;              // of invoices; "" = no price book says
-  std::string tenant_zone;         // where months end for the one tenant asked for; "" = several
+  std::string issuer;              // issuer of invoices; "" = no price book names one
+  std::string tenant_zone;         // time zone for the one requested tenant; "" = several tenants
   GANTRY_FIELDS(FIELD(1, rows), FIELD(2, currency), FIELD(3, zone), FIELD(4, now),
                 FIELD(5, recovery), FIELD(6, issuer), FIELD(7, tenant_zone))
 };
@@ -99,7 +99,7 @@ struct PostedCharge {
   std::string period, week;  // "2026-11", "2026-W47", in the tenant's time zone
   std::string tenant;
   std::string project;      // "" = the tenant's own
-  std::string user;         // "" = nobody in particular
+  std::string user;         // "" = no particular user
   std::string item;         // "meter:NAME", "overhead:NAME"
   std::int64_t amount = 0;  // thousandths of what the meter counts; negative: a correction
   Money cost;
@@ -109,7 +109,7 @@ struct PostedCharge {
 };
 
 struct PostedBatch {
-  std::string name;    // of the import; "month:2026-11" for shared costs
+  std::string name;    // name of the import; "month:2026-11" for shared costs
   std::string digest;  // digest of the imported lines, hexadecimal
   std::string by;      // who imported it; "" = the controller
   Instant at{};
@@ -125,7 +125,7 @@ struct MeterLine {
   std::string date;        // local: "2026-11-30"; the prices of the day's first moment apply
   std::string tenant;
   std::string project;  // "" = the tenant's own
-  std::string user;     // "" = nobody in particular
+  std::string user;     // "" = no particular user
   std::string meter;
   std::int64_t amount = 0;  // thousandths
   GANTRY_FIELDS(FIELD(1, line), FIELD(2, date), FIELD(3, tenant), FIELD(4, project), FIELD(5, user),
@@ -136,7 +136,7 @@ struct MeterLine {
 // that exists already is not charged again: with the same digest the first answer is repeated, with
 // another it is refused.
 struct ImportMeter {
-  std::string name;  // of the batch, 1..128 bytes
+  std::string name;  // name of the batch, 1..128 bytes
   std::string digest;
   bool check = false;  // only compute what it would cost; charge nothing
   std::vector<MeterLine> lines;
@@ -150,7 +150,7 @@ struct ListMeters {  // the batches, newest first; for operators
 struct MeterReply {
   std::vector<PostedBatch> batches;
   std::string currency;
-  bool again = false;  // it had been imported before
+  bool again = false;  // true if it had been imported before
   GANTRY_FIELDS(FIELD(1, batches), FIELD(2, currency), FIELD(3, again))
 };
 

@@ -1,4 +1,5 @@
-// The address at which the tasks of a step meet that PyTorch's launchers start.
+// MASTER_ADDR: the address at which the tasks of a step connect to each other if PyTorch's
+// launchers started them.
 #pragma once
 
 #include <map>

@@ -19,8 +19,8 @@ constexpr bool sound(const MessageRow& row) {
   if (row.from.has(Sender::stranger) &&
       (row.kind != MessageKind::read || row.right != Right::everybody))
     return false;
-  // A job administers nothing, whoever its owner is. It also leaves nothing behind that gives
-  // rights, or that runs programs outside of its container.
+  // A job has no administrator's rights, whoever its owner is. It also cannot make anything
+  // permanent that gives rights, or that runs programs outside of its container.
   if ((row.right != Right::everybody || row.lasts) && !row.from.only(Sender::client)) return false;
   return asked && !row.from.has(Sender::node) && !row.from.has(Sender::controller);
 }

@@ -48,10 +48,10 @@ concept Listed = requires {
 
 // What the receiver of a message knows about the connection that brought it.
 enum class Sender : std::uint8_t {
-  stranger,    // has not proved an identity yet
-  client,      // has proved one: a user's command outside of jobs
+  stranger,    // a peer that has not proved an identity yet
+  client,      // a user's command outside of jobs, authenticated
   job,         // a program inside a job: its node relays it, and it acts as the job's owner
-  node,        // has proved an enrolled node's key
+  node,        // a peer that has proved an enrolled node's key
   controller,  // the other end, for a client or a node that has connected
 };
 
@@ -67,8 +67,8 @@ class Senders {
   unsigned bits_;
 };
 
-// session: who the user is; read: changes nothing that is stored; write: does; reply: answers one
-// of these; report: from a node; order: from the controller.
+// session: who the user is; read: changes nothing that is stored; write: changes something; reply:
+// answers one of these; report: from a node; order: from the controller.
 enum class MessageKind : std::uint8_t { session, read, write, reply, report, order };
 
 // Which users may send it. Everybody: the handler only uses what the sender may see or change
@@ -86,8 +86,8 @@ struct MessageRow {
   Senders from;
   MessageKind kind;
   Right right;
-  // What the message makes gives rights, or runs programs, until somebody removes it. Users who
-  // have shown a token may not send such a message, because a token ends.
+  // The message makes something that gives rights, or runs programs, until it is removed. Users who
+  // authenticated with a token may not send such a message, because a token ends.
   bool lasts;
   Taker taker;
 };
@@ -95,7 +95,7 @@ struct MessageRow {
 namespace message_words {  // of messages.def
 
 inline constexpr Senders anyone{Sender::stranger, Sender::client, Sender::job};
-inline constexpr Senders outsiders{Sender::stranger, Sender::client};  // no jobs, which are known
+inline constexpr Senders outsiders{Sender::stranger, Sender::client};  // everybody except jobs
 inline constexpr Senders enrolling{Sender::stranger, Sender::client, Sender::node};
 inline constexpr Senders users{Sender::client, Sender::job};
 inline constexpr Senders clients{Sender::client};
@@ -139,8 +139,8 @@ constexpr std::optional<MessageRow> find_message(std::uint16_t number) {
 template <class T>
 inline constexpr MessageRow kRowOf = *find_message(static_cast<std::uint16_t>(number_of<T>));
 
-// True for what only a user may send who has shown a credential: the word of a login node
-// (UserRelay) is not enough for what lasts, or for a token, which may last longer than this word.
+// True for what needs a credential: the word of a login node (UserRelay) is not enough for
+// permanent changes, or for tokens, which may last longer.
 constexpr bool needs_credential(const MessageRow& row) {
   return row.lasts || row.type == MessageType::MakeToken;
 }

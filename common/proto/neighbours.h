@@ -1,5 +1,5 @@
-// A node daemon tells the controller in its heartbeats who takes what from whom on the node; this
-// file has that, and the question of `gctl neighbours`.
+// Which jobs slow down which others on a node: the reports of node daemons in heartbeats, and the
+// query of `gctl neighbours`.
 #pragma once
 
 #include <array>
@@ -36,18 +36,19 @@ GANTRY_NAMES(SharingCause, {neighbours, "neighbours"}, {itself, "self-inflicted"
 // A job that takes much of the resource; percent.
 struct SharingJob {
   AttemptKey key;
-  std::uint32_t share = 0;  // of all use
+  std::uint32_t share = 0;  // part of all use
   std::uint32_t rise = 0;   // its part of what came to be used more than before
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, share), FIELD(3, rise))
 };
 
-// A finding says that a job is held up on a resource of its node, or that the resource is full.
-// Numbers are percent.
+// A finding means that a job is slowed down on a resource of its node, or that the resource is
+// saturated. Numbers are percent.
 struct SharingFinding {
-  std::uint64_t number = 0;  // of the node's daemon; with `since` it names the finding
+  std::uint64_t number =
+      0;  // number at the node's daemon; identifies the finding together with `since`
   SharedResource resource = SharedResource::cpu;
   std::string device;                // "nvme0n1", "eth0 out"; "" = there is only one
-  std::optional<AttemptKey> victim;  // unset: it is full, and no job suffers
+  std::optional<AttemptKey> victim;  // unset: the resource is saturated, and no job suffers
   Instant since{}, last{};           // by the node's clock
   std::optional<Instant> ended;
   SharingCause cause = SharingCause::unknown;
@@ -62,20 +63,20 @@ struct SharingFinding {
                 FIELD(14, own), FIELD(15, machine))
 };
 
-// A job that is held back for a while, for others' sake.
+// A job that is throttled for a while, for the sake of others.
 struct SharingHold {
   AttemptKey key;
   SharedResource resource = SharedResource::disk;
   std::string device;
   std::uint64_t most = 0;  // bytes per second, each of reads and writes; of cpu: its weight
   Instant since{}, until{};
-  std::uint32_t times = 0;        // how often it was held back here
+  std::uint32_t times = 0;        // how often it was throttled here
   std::optional<Instant> undone;  // set: it is over
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, resource), FIELD(3, device), FIELD(4, most),
                 FIELD(5, since), FIELD(6, until), FIELD(7, times), FIELD(8, undone))
 };
 
-struct NodeSharing {  // what holds now, and what has ended lately
+struct NodeSharing {  // what is in force now, and what has ended lately
   std::vector<SharingFinding> findings;
   std::vector<SharingHold> holds;
   GANTRY_FIELDS(FIELD(1, findings), FIELD(2, holds))
@@ -96,7 +97,7 @@ struct NeighbourEvent {
   SharedResource resource = SharedResource::cpu;
   std::string device;
   bool is_victim = false;             // otherwise the job is a cause
-  std::optional<SharingCause> cause;  // unset: it is held back
+  std::optional<SharingCause> cause;  // unset: it is throttled
   std::uint32_t confidence = 0, level = 0, held_up = 0, own = 0;
   GANTRY_FIELDS(FIELD(1, node), FIELD(2, text), FIELD(3, since), FIELD(4, ended),
                 FIELD(5, resource), FIELD(6, device), FIELD(7, is_victim), FIELD(8, cause),
@@ -111,7 +112,7 @@ struct NeighbourRow {  // a job that shares a node with it now
   GANTRY_FIELDS(FIELD(1, node), FIELD(2, job), FIELD(3, tenant), FIELD(4, user))
 };
 
-struct ApartRow {    // jobs whose nodes the job is kept off where there is another place
+struct ApartRow {    // jobs from whose nodes the job is kept away if there is another place
   std::string user;  // "" = another tenant's, of which no more is told
   std::string name;
   Instant until{};

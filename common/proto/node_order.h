@@ -41,8 +41,8 @@ struct NodeAccept {
                 FIELD(8, heard))
 };
 
-// Tells the node that ctld does not know its session. The epoch is the one of that session if the
-// node named it (Heartbeat), so that the node still registers with the newest that it had heard.
+// Tells the node that ctld does not know its session. The epoch is that of the session if the node
+// sent it (Heartbeat), so that the node still registers with the newest epoch that it knew.
 struct RegisterAgain {
   Epoch epoch{};
   GANTRY_FIELDS(FIELD(1, epoch))
@@ -56,7 +56,7 @@ struct HeartbeatAck {
   GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, heard))
 };
 
-// What the leader's script of a heterogeneous job is told about each component.
+// The values that the leader's script of a heterogeneous job gets about each component.
 struct HetGroup {
   JobId job{};
   std::string partition;
@@ -89,18 +89,20 @@ struct Launch {
   Bytes script;
   std::map<std::string, std::string> environment;
   std::vector<NodePlacement> placement;  // all nodes, in rank order
-  std::uint32_t node_index = 0;          // this node's place in it
+  std::uint32_t node_index = 0;          // this node's index in `placement`
   std::string partition;
   std::optional<Duration> time_limit;  // resolved; the controller enforces it
   Instant placed_at{};
   std::vector<HetGroup> het{};  // for the node that runs the script: all components, by offset
-  std::string tenant;           // who pays; jobs of one tenant may share GPUs
+  std::string tenant;           // the paying tenant; jobs of one tenant may share GPUs
   std::optional<JobNetwork> network{};  // set if the job has a network of its own
-  std::vector<SecretFile> secrets{};    // for its directory of secrets; on no disk of the node
+  std::vector<SecretFile>
+      secrets{};  // for the job's directory of secrets; not stored on a disk of the node
   std::vector<IdentityToken> identity{};
-  std::vector<StorageMount> storage{};   // what the job sees of the site's storage
-  std::optional<ObjectStore> objects{};  // if it stages files; its keys: the secret kStoreKeys
-  std::optional<JobDoor> door{};         // of a replica of a service
+  std::vector<StorageMount> storage{};  // what the job sees of the site's storage
+  std::optional<ObjectStore>
+      objects{};                  // if the job stages files; its keys are in the secret kStoreKeys
+  std::optional<JobDoor> door{};  // of a replica of a service
   GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, hold), FIELD(4, runs_batch),
                 FIELD(5, array_job), FIELD(6, array_task), FIELD(7, array_count),
                 FIELD(8, array_min), FIELD(9, array_max), FIELD(10, array_step),
@@ -136,7 +138,7 @@ struct SignalAttempt {
   GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, signal), FIELD(4, scope), FIELD(5, step))
 };
 
-// Freezes a running attempt, or lets it go on. The order is repeated until Frozen confirms it.
+// Freezes a running attempt, or continues it. The order is repeated until Frozen confirms it.
 struct Freeze {
   OrderStamp stamp;
   AttemptKey key;
@@ -151,7 +153,7 @@ struct TellAttempt {  // a line for the job's standard error, on whichever node 
   GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, text))
 };
 
-// An administrator says that the GPU is well again: faults not yet proved gone are forgotten.
+// An administrator has declared that the GPU works again: faults not yet proved gone are dropped.
 struct ResumeGpu {
   OrderStamp stamp;
   std::string uuid;

@@ -15,8 +15,8 @@ namespace gantry::proto {
 
 // A client's message from inside a job, brought by its node. ctld checks that the attempt is placed
 // on that node, and treats the message as sent by the job's owner with role user. Answered by
-// RelayReply. When a channel closes, the node says so with type kRelayClosed and no body, and ctld
-// answers in the same way: it forgets the channel, and answers nothing that was asked on it before.
+// RelayReply. When a channel closes, the node reports that with type kRelayClosed and no body, and
+// ctld answers in the same way: it drops the channel, and answers no earlier requests on it.
 inline constexpr std::uint16_t kRelayClosed = 0;
 
 struct NodeRelay {
@@ -37,7 +37,7 @@ struct RelayReply {
 };
 
 // A client's message that came over the unix socket of a login node (controller.login_nodes). The
-// node says which user sent it, because the kernel told it. Answered by RelayReply.
+// node tells which user sent it, as reported by the kernel. Answered by RelayReply.
 struct UserRelay {
   Uid uid{};
   std::uint64_t channel = 0;  // the node's number for the connection
@@ -47,8 +47,8 @@ struct UserRelay {
   GANTRY_FIELDS(FIELD(1, uid), FIELD(2, channel), FIELD(3, type), FIELD(4, request), FIELD(5, body))
 };
 
-// Connections to that socket have closed: ctld forgets them and answers nothing that was asked on
-// them before. If `answer` is set, it says so for each with a RelayReply of type kRelayClosed.
+// Connections to that socket have closed: ctld drops them and answers no earlier requests on them.
+// If `answer` is set, it confirms each with a RelayReply of type kRelayClosed.
 struct UsersGone {
   std::vector<std::uint64_t> channels;
   bool answer = false;

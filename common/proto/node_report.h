@@ -45,7 +45,7 @@ struct NodeRegister {
   GpuInventory gpus;
   std::vector<GresCount> gres{};  // how many there are of the declared ones
   JobId highest_job{};  // highest job that it was ever ordered to start; 0 = none, or unknown
-  std::vector<SandboxFact> sandboxes{};  // beside the standard one
+  std::vector<SandboxFact> sandboxes{};  // in addition to the standard one
   // How packets of jobs come to this node from others: the transport's name, and what others need
   // to know for it: "wireguard KEY", "routed fe80::1 02:00:00:00:00:01"; "" = "vxlan".
   std::string transport;
@@ -70,7 +70,7 @@ struct GpuActivity {
   AttemptKey key;
   std::uint32_t gpu = 0;              // GpuDevice::index
   std::string name;                   // "h100", "h100 1g.10gb"
-  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
+  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not report it
   std::uint32_t memory_mib = 0, of_memory_mib = 0;
   std::optional<std::uint32_t> power_w;
   std::optional<Duration> idle;  // time since it was last busy, or since the job has it
@@ -88,7 +88,7 @@ struct StepUsage {
 };
 struct AttemptUsage {
   AttemptKey key;
-  Usage usage;  // of all its processes, those of steps too
+  Usage usage;  // of all its processes, including those of steps
   std::vector<StepUsage> steps;
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, usage), FIELD(3, steps))
 };
@@ -97,8 +97,9 @@ struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant sent{};                                // by the node's clock; HeartbeatAck returns it
-  std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
+  Instant sent{};  // by the node's clock; HeartbeatAck returns it
+  std::vector<AttemptCheckpoint>
+      checkpoints{};  // for running attempts that have touched their checkpoint file
   std::vector<GpuActivity> gpus{};
   std::string trouble{};               // why no job may start here, for people; "" = no trouble
   std::vector<AttemptSleep> asleep{};  // running attempts during which the machine has slept
@@ -127,14 +128,15 @@ struct Frozen {  // answers Freeze: the attempt's present state
 };
 
 enum class ExitCause : std::uint8_t {
-  exited = 1,   // by itself (the exit status counts)
+  exited = 1,   // by itself (then the exit status counts)
   ordered = 2,  // after Terminate
   out_of_memory = 3,
-  launch_failed = 4,  // never ran, for the node's fault; message says why
-  shim_lost = 5,      // its shim was killed: the exit status is not known
-  fenced = 6,         // the node heard nothing for fence_after and ended it
+  launch_failed = 4,  // never ran, because of the node; message tells why
+  shim_lost = 5,      // its shim was killed, so the exit status is not known
+  fenced = 6,         // the node received nothing for fence_after and ended it
   node_rebooted = 7,
-  // Never ran: its owner named something that does not exist or is not theirs; message says what.
+  // Never ran, because its owner named something that does not exist or is not allowed; message
+  // tells what.
   refused = 8,
 };
 GANTRY_NAMES(ExitCause, {exited, "exited"}, {ordered, "ordered"}, {out_of_memory, "out_of_memory"},
@@ -145,7 +147,7 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
   AttemptKey key;
   ExitCause cause = ExitCause::exited;
   ExitStatus exit;
-  std::string message;  // for people; names the node
+  std::string message;  // for people; contains the node's name
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};

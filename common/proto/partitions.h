@@ -32,7 +32,7 @@ struct PartitionRow {
   std::uint32_t min_nodes = 1;
   bool admins_only = false;
   bool reservation_only = false;
-  // What commands said of it: the names of the options that they set, who said it last, and when.
+  // Settings made by commands: the names of the options, who last changed them, and when.
   std::vector<std::string> set_options{};
   std::string changed_by{};
   std::optional<Instant> changed{};
@@ -75,14 +75,14 @@ struct ListPartitionsReply {
   GANTRY_FIELDS(FIELD(1, partitions), FIELD(2, licenses), FIELD(3, page))
 };
 
-struct UpdatePartition {  // for operators; all else of a partition is ChangePartition's
+struct UpdatePartition {  // for operators; ChangePartition changes everything else
   std::string name;
   bool up = true;                      // down: jobs may be submitted, none starts
   std::optional<bool> accepts_jobs{};  // whether jobs may be submitted; unset = as it is
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, up), FIELD(3, accepts_jobs))
 };
 
-// reset: what commands said of the partition is forgotten, and gantry.yaml alone counts again.
+// reset: settings made by commands are dropped, and only gantry.yaml applies.
 enum class PartitionAction : std::uint8_t { create = 1, update = 2, remove = 3, reset = 4 };
 GANTRY_NAMES(PartitionAction, {create, "create"}, {update, "update"}, {remove, "delete"},
              {reset, "reset"})

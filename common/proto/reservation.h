@@ -12,8 +12,8 @@
 
 namespace gantry::proto {
 
-// Which nodes of a reservation by number are replaced by others that are free: none, those that are
-// out of service, or also those that jobs use, so that there are always free ones.
+// Which nodes of a reservation by number are replaced by free ones: none, those out of service, or
+// also those in use by jobs, so that some are always free.
 enum class NodeReplacement : std::uint8_t { none = 0, down = 1, used = 2 };
 GANTRY_NAMES(NodeReplacement, {none, "none"}, {down, "down"}, {used, "used"})
 
@@ -22,25 +22,27 @@ GANTRY_NAMES(NodeReplacement, {none, "none"}, {down, "down"}, {used, "used"})
 struct MakeReservation {
   std::string name;                // "" = the controller gives one
   std::vector<std::string> nodes;  // either these nodes,
-  std::uint32_t count = 0;         // or this number of nodes, chosen among those that are free then
-  std::string partition;           // with `count`: nodes of this queue; "" = any
-  std::string constraint;          // with `count`: nodes with these features; "" = any
+  std::uint32_t count =
+      0;                   // or this number of nodes, chosen among those that are free in that time
+  std::string partition;   // with `count`: nodes of this queue; "" = any
+  std::string constraint;  // with `count`: nodes with these features; "" = any
   std::optional<Instant> start;    // unset = now
   std::optional<Instant> end;      // either the end,
   std::optional<Duration> length;  // or the length
-  bool maintenance = false;        // for nobody: no job may name it
+  bool maintenance = false;        // for maintenance: no job may name it
   bool ignore_jobs = false;        // allowed even if jobs may still run there when it begins
-  std::vector<std::string> tenants, users;  // who may name it
+  std::vector<std::string> tenants, users;  // tenants and users who may name it
   std::string comment;
-  // There is one of this name, and this is what it becomes; all that is said is said anew. If it
-  // has begun, its start stays.
+  // Changes an existing reservation; every value replaces the old one. If it has begun, its start
+  // stays.
   bool replaces = false;
-  Recurrence every = Recurrence::once;  // it comes again, at the same local time
+  Recurrence every = Recurrence::once;  // it recurs, at the same local time
   std::string zone;                     // the rule of local time (TimeZone); "" = UTC
-  NodeReplacement replacement = NodeReplacement::none;  // not with nodes by name, unless it
-                                                        // `replaces` one that has it
-  std::optional<Duration> purge_after;  // it ends when no job has named it for so long; above zero
-  bool skip = false;  // with `replaces`, of one that comes again: its next occurrence instead
+  NodeReplacement replacement = NodeReplacement::none;  // not allowed with nodes by name, unless it
+                                                        // `replaces` a reservation that has it
+  std::optional<Duration>
+      purge_after;    // it ends when no job has named it for this long; above zero
+  bool skip = false;  // with `replaces`, for a recurring one: skip to its next occurrence
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, nodes), FIELD(3, count), FIELD(4, partition),
                 FIELD(5, constraint), FIELD(6, start), FIELD(7, end), FIELD(8, length),
                 FIELD(9, maintenance), FIELD(10, ignore_jobs), FIELD(11, tenants), FIELD(12, users),
@@ -69,7 +71,7 @@ struct ReservationRow {
   std::string zone;  // as in MakeReservation
   NodeReplacement replacement = NodeReplacement::none;
   std::optional<Duration> purge_after;
-  std::string partition, constraint;  // from which its nodes by number are chosen
+  std::string partition, constraint;  // from which nodes by number are chosen
   bool by_count = false;              // its nodes were chosen by their number
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, node_list), FIELD(3, nodes), FIELD(4, start),
                 FIELD(5, end), FIELD(6, maintenance), FIELD(7, active), FIELD(8, tenants),
@@ -80,7 +82,7 @@ struct ReservationRow {
 };
 
 struct ListReservations {
-  std::vector<std::string> names;  // none = all
+  std::vector<std::string> names;  // empty = all
   GANTRY_FIELDS(FIELD(1, names))
 };
 

@@ -1,7 +1,7 @@
-// Secrets of tenants, and tokens that say to others which job somebody is.
+// Secrets of tenants, and identity tokens of jobs and users.
 //
-// The content of a secret is in two messages only: SetSecret, from whoever gives it, and Launch, to
-// a node of a job that uses it. SecretList has everything but the content.
+// The content of a secret is in two messages only: SetSecret, from its author, and Launch, to a
+// node of a job that uses it. SecretList has everything except the content.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,18 @@
 
 namespace gantry::proto {
 
-inline constexpr std::size_t kMaxSecretBytes = 64u << 10;  // of the content of one version
-inline constexpr std::uint32_t kMaxSecretVersions = 16;    // of one secret
-inline constexpr std::uint32_t kUsualSecretVersions = 5;   // kept, if the asker does not say
+inline constexpr std::size_t kMaxSecretBytes = 64u << 10;  // bytes of one version's content
+inline constexpr std::uint32_t kMaxSecretVersions = 16;    // versions of one secret
+inline constexpr std::uint32_t kUsualSecretVersions = 5;   // versions kept by default
 
 // A new version of a secret, which is made if it is not there. It is answered by SecretList.
 struct SetSecret {
   std::string tenant;
   std::string name;
   Bytes content;
-  std::uint32_t keep = kUsualSecretVersions;  // versions that are kept, with the new one
-  // From here on the controller's own word: it takes the content out of the message, and puts its
-  // number and the sealed form in, before anything else sees the message.
+  std::uint32_t keep = kUsualSecretVersions;  // versions to keep, including the new one
+  // The next members are set by the controller: it replaces the content in the message by its
+  // number and the sealed form, before anything else sees the message.
   std::uint32_t version = 0;
   Bytes sealed;
   GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, name), FIELD(3, content), FIELD(4, keep),
@@ -41,7 +41,7 @@ struct RemoveSecret {
 };
 
 struct ListSecrets {
-  std::vector<std::string> tenants;  // none = all that the asker sees
+  std::vector<std::string> tenants;  // empty = all that the asker sees
   std::string name;                  // "" = all
   GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, name))
 };
@@ -51,7 +51,7 @@ struct SecretVersion {
   Instant made{};
   std::string by;               // user
   std::optional<Instant> used;  // when a job that gets it was last given its nodes
-  JobId used_by{};              // that job
+  JobId used_by{};              // the job that uses it
   GANTRY_FIELDS(FIELD(1, number), FIELD(2, made), FIELD(3, by), FIELD(4, used), FIELD(5, used_by))
 };
 
@@ -81,9 +81,9 @@ struct SecretFile {  // a file of the job's directory of secrets
 
 struct IdentityToken {
   std::string audience;
-  std::string file;  // in the directory of secrets
+  std::string file;  // name in the directory of secrets
   Bytes token;       // a signed JWT
-  Duration lasts{};  // from now on
+  Duration lasts{};  // lifetime, from now on
   GANTRY_FIELDS(FIELD(1, audience), FIELD(2, file), FIELD(3, token), FIELD(4, lasts))
 };
 

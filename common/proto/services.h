@@ -1,4 +1,4 @@
-// Services for people: which there are, how they keep their promises, and commands for them.
+// Services for people: their state, whether they meet their objectives, and commands for them.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 namespace gantry::proto {
 
 struct ListServices {
-  std::vector<std::string> tenants;  // none = all that the asker sees
+  std::vector<std::string> tenants;  // empty = all that the asker sees
   std::string name;                  // "" = all
   GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, name))
 };
@@ -32,8 +32,8 @@ struct ReplicaRow {
   std::uint32_t running = 0;
   Duration response{};
   Instant since{};
-  std::string why;          // it is not ready
-  std::uint32_t shape = 0;  // which of its version's, from 0
+  std::string why;          // why it is not ready
+  std::uint32_t shape = 0;  // index of the version's shape, from 0
   GANTRY_FIELDS(FIELD(1, job), FIELD(2, version), FIELD(3, node), FIELD(4, state),
                 FIELD(5, running), FIELD(6, response), FIELD(7, since), FIELD(8, why),
                 FIELD(9, shape))
@@ -52,20 +52,20 @@ struct ServiceRow {
   std::string owner;  // the user whose jobs its replicas are
   std::uint32_t wanted = 0, ready = 0, pending = 0, draining = 0;  // replicas
   std::uint32_t least = 0, most = 0;
-  std::string reason;  // why so many are wanted, a sentence
+  std::string reason;  // why this number is wanted, a sentence
   Duration target{};
   std::uint32_t percentile = 0;
   // The next two lines are about the last minute.
   std::uint64_t requests = 0, errors = 0, refused = 0;
-  std::optional<Duration> p50, reached, p99;  // `reached`: at the promised percentile
+  std::optional<Duration> p50, reached, p99;  // `reached`: at the percentile of the objective
   std::uint32_t running = 0, waiting = 0;
-  // Since the controller started: minutes with requests, and those in which the promise was kept.
+  // Since the controller started: minutes with requests, and those in which the objective was met.
   std::uint64_t minutes = 0, minutes_kept = 0;
   std::uint32_t utilisation = 0;       // percent: how busy its replicas are
-  std::optional<Money> cost_per_hour;  // of its replicas now; unset: there are no prices
+  std::optional<Money> cost_per_hour;  // of its present replicas; unset: there are no prices
   std::optional<Money> cost_per_1000;  // requests, at the rate of the last minute
   std::string currency;
-  std::string rollout;  // what is under way, a sentence; "" = nothing
+  std::string rollout;  // the rollout in progress, a sentence; "" = none
   std::vector<GateVersion> versions;
   std::vector<ReplicaRow> replicas;  // if the service was named
   std::vector<ServiceEvent> events;  // the same; the oldest first
@@ -84,7 +84,7 @@ struct ServiceRow {
 
 struct ServiceList {
   std::vector<ServiceRow> rows;
-  std::vector<std::string> gates;  // names and addresses of those that asked lately
+  std::vector<std::string> gates;  // names and addresses of gates that sent requests lately
   GANTRY_FIELDS(FIELD(1, rows), FIELD(2, gates))
 };
 
@@ -92,7 +92,7 @@ enum class ServiceAction : std::uint8_t { pause = 1, resume = 2, roll_back = 3, 
 GANTRY_NAMES(ServiceAction, {pause, "pause"}, {resume, "resume"}, {roll_back, "rollback"},
              {restart, "restart"})
 
-struct ChangeService {  // it is answered by ServiceList
+struct ChangeService {  // answered by ServiceList
   std::string name;
   ServiceAction action = ServiceAction::pause;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, action))

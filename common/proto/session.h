@@ -14,8 +14,8 @@
 
 namespace gantry::proto {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;  // what this build speaks
-inline constexpr std::uint16_t kOldestProtocol = 1;   // what ctld still accepts
+inline constexpr std::uint16_t kProtocolVersion = 1;  // version of this build
+inline constexpr std::uint16_t kOldestProtocol = 1;   // oldest version that ctld still accepts
 
 // First message of a client or node. ctld refuses unknown versions with version_mismatch.
 struct Hello {
@@ -44,9 +44,9 @@ struct HelloReply {
 enum class AuthMethod : std::uint8_t { munge = 1, key = 2, token = 3 };
 GANTRY_NAMES(AuthMethod, {munge, "munge"}, {key, "key"}, {token, "token"})
 
-// Proves who a client is. The credential covers the CURVE public key of this connection; only a
-// token does not, and acts for its user whoever has it. AuthReply answers only if want_reply is
-// set. A refusal is always answered, and every later request of the connection then fails with
+// Proves who a client is. The credential covers the CURVE public key of this connection; a token
+// does not, so whoever has it can act for its user. AuthReply answers only if want_reply is set. A
+// refusal is always answered, and every later request of the connection then fails with
 // unauthenticated.
 struct Authenticate {
   AuthMethod method = AuthMethod::munge;
@@ -97,9 +97,9 @@ struct PingReply {
                 FIELD(9, nodes), FIELD(10, config_problem))
 };
 
-// Makes the controller read gantry.yaml again. It starts anew in its own process, and the nodes in
-// theirs; jobs go on. Ok means that the file is valid; `started` or `config_problem` of PingReply
-// then tells the result. For administrators.
+// Makes the controller read gantry.yaml again. It restarts in its own process, and the nodes'
+// daemons do likewise; jobs continue. Ok means that the file is valid; `started` or
+// `config_problem` of PingReply then has the result. For administrators.
 struct Reconfigure {
   GANTRY_FIELDS()
 };
@@ -108,15 +108,16 @@ struct Reconfigure {
 inline constexpr std::string_view kAllServices = "gantry-services";
 
 // Asks for a token for GANTRY_TOKEN. Users get tokens for themselves, administrators for anyone.
-// With an audience, for an identity token that gates take: it says who the asker is, for a tenant
-// that lets the asker submit, and gives no right here.
+// With an audience, for an identity token that gates accept: it states who the asker is, for a
+// tenant to which the asker may submit, and gives no rights at the controller.
 struct MakeToken {
   std::string user;     // "" = the asker
   Duration lifetime{};  // 1 s to controller.max_token_lifetime; 0 = 30 minutes
   // proto::kAllServices or the name of a service; "" = none. Its lifetime is at most
   // controller.identity_lifetime.
   std::string audience{};
-  std::string tenant{};  // of an identity token; "" = the only one that lets the asker submit
+  std::string
+      tenant{};  // lifetime of an identity token; "" = the only tenant that the asker may submit to
   GANTRY_FIELDS(FIELD(1, user), FIELD(2, lifetime), FIELD(3, audience), FIELD(4, tenant))
 };
 

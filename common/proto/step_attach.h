@@ -22,13 +22,13 @@ struct StepAttach {
   GANTRY_FIELDS(FIELD(1, job), FIELD(2, step))
 };
 
-// Tells the step's shim to dial this address too; client to node. From then on the step's output
-// goes there as well, beginning with the tasks that have already ended. The step never waits for
-// this reader.
+// Tells the step's shim to connect to this address too; from client to node. From then on the
+// step's output is also sent there, beginning with the tasks that have already ended. The step
+// never waits for this reader.
 struct AttachStep {
-  Bytes permission;  // of a StepGranted that is for this
+  Bytes permission;  // from a StepGranted for this purpose
   Bytes signature;
-  std::string node;        // which of the permission's nodes this is for
+  std::string node;        // which of the permission's nodes this message is for
   std::string io_address;  // as in LaunchStep
   Bytes io_key;
   Bytes io_ticket;

@@ -2,14 +2,14 @@
 // messages of messages.def: the stream is made for one step, and both ends know its version from
 // the permission that started it.
 //
-// The shim dials and sends StepHello. Then it sends output as it comes, and one TaskExit for each
-// task after the last of its output; StepNodeDone is its last frame. grun sends input to the task
-// of rank 0, and signals to all tasks. If a stream is cut, the node's tasks are ended, because
-// nobody listens any more.
+// The shim connects and sends StepHello. Then it sends output as it comes, and one TaskExit for
+// each task after the last of its output; StepNodeDone is its last frame. grun sends input to the
+// task of rank 0, and signals to all tasks. If a stream is cut, the node's tasks are ended, because
+// nobody reads any more.
 //
-// Other readers may be attached (AttachStep). The shim dials each of them, sends StepHello and the
-// TaskExit of tasks that have ended, and then the same frames as to grun. They only send input, and
-// may leave at any time.
+// Other readers may be attached (AttachStep). The shim connects to each of them, sends StepHello
+// and the TaskExit of tasks that have ended, and then the same frames as to grun. They only send
+// input, and may leave at any time.
 //
 // grun also passes on what the PMIx or PMI servers of the step's nodes send to each other
 // (StepPeer), because the nodes may have no network of their own.
@@ -93,7 +93,8 @@ struct StepPeer {  // bytes of one node's PMIx or PMI server to another's, in or
   // Index in the permission's nodes: the receiver on the way to grun, the sender on the way from
   // grun.
   std::uint32_t node = 0;
-  // At most kMaxTaskData; none, from grun: the node's tasks have ended, so its server says no more.
+  // At most kMaxTaskData; empty, from grun: the node's tasks have ended, so its server sends no
+  // more.
   Bytes data;
   GANTRY_FIELDS(FIELD(1, node), FIELD(2, data))
 };
@@ -102,13 +103,13 @@ struct StepAbort {  // a task has called MPI_Abort or has made an error: the who
   static constexpr int kKind = 9;
   static constexpr std::string_view kName = "abort";
   std::uint32_t rank = 0;
-  // Not set: it did not call it, and `message` says what is wrong.
+  // Not set: the task did not call it, and `message` tells what is wrong.
   std::optional<std::int32_t> status;
   std::string message;
   GANTRY_FIELDS(FIELD(1, rank), FIELD(2, status), FIELD(3, message))
 };
 
-struct StepSkipped {  // tells an attached reader that is too slow which output it will not get
+struct StepSkipped {  // tells a slow attached reader which output it will not get
   static constexpr int kKind = 10;
   static constexpr std::string_view kName = "skipped";
   std::uint64_t bytes = 0;

@@ -32,7 +32,8 @@ enum class StepInputTo : std::uint8_t { first_task = 0, all_tasks = 1, one_task 
 GANTRY_NAMES(StepInputTo, {first_task, "first_task"}, {all_tasks, "all_tasks"},
              {one_task, "one_task"})
 
-// One of several steps, in components of a heterogeneous job, that their tasks see as one step.
+// One of several steps, in components of a heterogeneous job, that appear to their tasks as one
+// step.
 struct HetStep {
   std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
   std::vector<std::string> nodes;                // nodes of all of them
@@ -43,7 +44,7 @@ struct HetStep {
 struct LaunchStep {  // client to node
   Bytes permission;
   Bytes signature;
-  std::string node;  // which of the permission's nodes this is for
+  std::string node;  // which of the permission's nodes this message is for
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   std::string work_dir;
@@ -51,20 +52,20 @@ struct LaunchStep {  // client to node
   Bytes io_key;            // 32 random bytes, made by grun for this step
   std::string std_out;     // "" = to grun; else pattern of a file on the node
   std::string std_err;
-  Bytes io_ticket;  // says in the open which step the stream is for
+  Bytes io_ticket;  // identifies the step of the stream, in plain text
   std::string job_name;
   std::optional<TerminalSize> terminal;  // for task 0; the other tasks then have no standard files
   StepMpi mpi = StepMpi::none;
   std::optional<HetStep> het{};
   CoreOrder core_order = CoreOrder::block;
-  std::optional<GpuBind> gpu_bind{};  // unset: of an older client SLURM_GPU_BIND says it
+  std::optional<GpuBind> gpu_bind{};  // unset: sent by an older client as SLURM_GPU_BIND
   // The numbers of nodes and tasks in the variables stay as `environment` has them.
   bool keep_sizes = false;
   ProcessLimits limits;
   bool meeting_point = true;  // the tasks get MASTER_ADDR and MASTER_PORT
   StepInputTo input = StepInputTo::first_task;
-  std::uint32_t input_rank = 0;         // of one_task: its rank
-  std::optional<OpenMode> open_mode{};  // of std_out and std_err; unset: the job's
+  std::uint32_t input_rank = 0;         // rank, for one_task
+  std::optional<OpenMode> open_mode{};  // for std_out and std_err; unset: the job's
   std::string std_in;  // pattern of a file on the node that each task reads; "" = see input
   TaskBind cpu_bind, mem_bind;
   GANTRY_FIELDS(FIELD(1, permission), FIELD(2, signature), FIELD(3, node), FIELD(4, argv),

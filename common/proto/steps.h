@@ -36,18 +36,19 @@ struct StepShape {
   bool overlap = false;               // may share cores with other steps
   bool exclusive = false;             // only cores that no other step has; without them: busy
   bool cyclic = false;                // tasks are numbered round the nodes, not node by node
-  bool overcommit = false;            // more tasks than cores: they share all that there are
-  // Tasks are dealt and numbered round the nodes, so many at a time; 0 = as `cyclic` says.
+  bool overcommit = false;            // more tasks than cores: all tasks share all cores
+  // Tasks are dealt and numbered round-robin over the nodes, in blocks of this many; 0 = see
+  // `cyclic`.
   std::uint32_t plane = 0;
   std::vector<std::string> hosts;     // the node of each task, by its rank; none = they are dealt
   std::vector<std::string> excluded;  // -x
   std::int64_t memory_per_node = 0;   // bytes for the step on each node; 0 = what the job has
   std::int64_t memory_per_cpu = 0;    // bytes for each core of the step; 0 = the same
-  // GPUs of the step alone, out of the job's; all unset: its tasks see all of the job's.
+  // The step's own GPUs, out of the job's; all unset: its tasks see all of the job's.
   std::optional<std::uint32_t> gpus, gpus_per_node, gpus_per_task;
   std::string gpu_model;   // "" = any; "a100|h100": one of them
   Duration time_limit{};   // 0 = the job's
-  bool pack = false;       // its nodes are filled one by one; its tasks are not dealt evenly
+  bool pack = false;       // nodes are filled one by one, instead of dividing the tasks evenly
   AskedTres tres;          // for listings
   bool all_cores = false;  // a launcher's step: the tasks share all cores of the job on their node
   GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, tasks), FIELD(3, tasks_per_node), FIELD(4, cpus_per_task),
@@ -65,8 +66,8 @@ struct StepCreate {  // client to ctld
   JobId job{};
   StepShape shape;
   std::string name;
-  // For a component of a heterogeneous job: the number of the step in the first component, which
-  // this one is a part of.
+  // For a component of a heterogeneous job: the number of the step in the first component, of which
+  // this step is a part.
   std::optional<StepId> part_of{};
   GANTRY_FIELDS(FIELD(1, job), FIELD(2, shape), FIELD(3, name), FIELD(6, part_of))
 };
@@ -98,11 +99,11 @@ struct StepPermission {
   std::uint32_t tasks = 0;
   std::uint32_t cpus_per_task = 1;
   std::string name;
-  Instant expires{};  // end of the time for launching; a running step goes on
+  Instant expires{};  // latest time for launching; a running step continues
   Epoch epoch{};
   Duration kill_wait{};   // from SIGTERM to SIGKILL, when the job is ended
-  bool may_type = false;  // for an attached reader: what it sends is input of the step
-  Duration time_limit{};  // of the step itself; 0 = none
+  bool may_type = false;  // for an attached reader: its input goes to the step
+  Duration time_limit{};  // limit of the step itself; 0 = none
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, owner), FIELD(4, nodes), FIELD(5, tasks),
                 FIELD(6, cpus_per_task), FIELD(7, name), FIELD(8, expires), FIELD(9, epoch),
                 FIELD(10, kill_wait), FIELD(11, may_type), FIELD(14, time_limit))
@@ -123,7 +124,7 @@ struct StepListen {
 
 struct StepListening {
   std::string address;  // for LaunchStep::io_address
-  Bytes ticket;         // for LaunchStep::io_ticket; names this connection
+  Bytes ticket;         // for LaunchStep::io_ticket; identifies this connection
   GANTRY_FIELDS(FIELD(1, address), FIELD(2, ticket))
 };
 
@@ -134,7 +135,7 @@ struct StepDone {  // client to ctld, when the last task has ended; for accounti
   Instant started{};
   Instant ended{};
   Usage usage;             // summed over the nodes, as they reported
-  bool timed_out = false;  // its own time limit has ended it
+  bool timed_out = false;  // its own time limit ended it
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, exit), FIELD(4, started), FIELD(5, ended),
                 FIELD(6, usage), FIELD(7, timed_out))
 };

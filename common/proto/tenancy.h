@@ -24,7 +24,7 @@ struct DocumentRef {
 // Applies a change; answered by TenancyPlanned. Admins may change anything. A tenant's admins may
 // change only their part of its document (projects, classes, grants up to tenant-admin).
 struct ApplyTenancy {
-  std::vector<tenancy::Document> documents;  // each replaces the one of its kind and name
+  std::vector<tenancy::Document> documents;  // each replaces the document of its kind and name
   std::vector<DocumentRef> removals;         // refused for a tenant with jobs
   std::string comment;                       // for the history
   bool dry_run = false;                      // only plan the change
@@ -40,8 +40,8 @@ GANTRY_NAMES(ChangeAction, {unchanged, "unchanged"}, {created, "created"}, {chan
 
 struct FieldChange {
   std::string path;    // as in the file: "quota.gpu.nominal", "projects[retraining].shares"
-  std::string before;  // as in the file; "" = it did not exist
-  std::string after;   // as in the file; "" = it is removed
+  std::string before;  // as in the file; "" = the field did not exist
+  std::string after;   // as in the file; "" = the field is removed
   friend bool operator==(const FieldChange&, const FieldChange&) = default;
   GANTRY_FIELDS(FIELD(1, path), FIELD(2, before), FIELD(3, after))
 };
@@ -69,7 +69,7 @@ struct OverQuota {
 
 struct TenancyPlanned {
   bool applied = false;
-  std::uint64_t revision = 0;  // for which it was planned; once applied, the new one
+  std::uint64_t revision = 0;  // the revision for which it was planned; once applied, the new one
   std::vector<DocumentChange> changes;
   std::vector<OverQuota> over;
   std::vector<std::string> warnings;  // one sentence each
@@ -77,10 +77,11 @@ struct TenancyPlanned {
                 FIELD(5, warnings))
 };
 
-struct GetTenancy {                       // shows what the asker may see
-  std::optional<std::uint64_t> revision;  // an earlier one that is still kept; unset = the present
-  std::vector<std::string> kinds;         // none = all
-  std::vector<std::string> names;         // none = all
+struct GetTenancy {  // shows what the asker may see
+  std::optional<std::uint64_t>
+      revision;  // an earlier revision that is still kept; unset = the present one
+  std::vector<std::string> kinds;  // none = all
+  std::vector<std::string> names;  // none = all
   bool with_nodes = false;
   GANTRY_FIELDS(FIELD(1, revision), FIELD(2, kinds), FIELD(3, names), FIELD(4, with_nodes))
 };
@@ -90,14 +91,14 @@ struct NodesAlike {
   std::string nodes;  // host list
   std::vector<std::string> features;
   std::string gpu_model;  // "" = none or not known
-  Resources each;         // of one node, for jobs
+  Resources each;         // resources of one node, for jobs
   GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, features), FIELD(3, gpu_model), FIELD(4, each))
 };
 
 struct TenancyDocuments {
   std::uint64_t revision = 0;                // 0 = nothing was ever applied
   std::vector<tenancy::Document> documents;  // by kind, then name
-  std::vector<NodesAlike> nodes;             // all nodes of the cluster, if asked for
+  std::vector<NodesAlike> nodes;             // all nodes of the cluster, if requested
   GANTRY_FIELDS(FIELD(1, revision), FIELD(2, documents), FIELD(3, nodes))
 };
 
@@ -124,7 +125,7 @@ struct TenancyRevision {
   std::string author;
   std::string comment;
   std::vector<DocumentChange> changes;
-  bool kept = false;  // its documents still exist: for GetTenancy and rollback
+  bool kept = false;  // its documents are still kept: for GetTenancy and rollback
   GANTRY_FIELDS(FIELD(1, revision), FIELD(2, at), FIELD(3, author), FIELD(4, comment),
                 FIELD(5, changes), FIELD(6, kept))
 };

@@ -1,4 +1,4 @@
-// What tenants use (gtenant quota), their fair share (gshare), and why jobs rank so (gprio).
+// What tenants use (gtenant quota), their fair share (gshare), and the priorities of jobs (gprio).
 #pragma once
 
 #include <optional>
@@ -15,13 +15,14 @@ namespace gantry::proto {
 struct QuotaUse {  // use of one resource in one flavor; amounts as in common/resources/resources.h
   std::string flavor;  // "" = all together
   Resource resource = Resource::gpu;
-  std::int64_t used = 0;              // for a cohort: by all of its members
+  std::int64_t used = 0;              // for a cohort: used by all of its members
   std::int64_t nominal = 0;           // for a cohort: its own, and what its members lend
   std::int64_t borrowed = 0;          // used beyond nominal
-  std::int64_t lent = 0;              // of nominal, used by others now
+  std::int64_t lent = 0;              // part of nominal that others use now
   std::optional<std::int64_t> limit;  // nominal + borrowing limit; not set = only the cohort's
   std::optional<std::int64_t> lend;   // lending limit; unset = all of it
-  std::int64_t available = 0;  // what it could use now without reclaiming; below 0: it is over
+  std::int64_t available =
+      0;  // what it could use now without reclaiming; below 0: it exceeds its quota
   GANTRY_FIELDS(FIELD(1, flavor), FIELD(2, resource), FIELD(3, used), FIELD(4, nominal),
                 FIELD(5, borrowed), FIELD(6, lent), FIELD(7, limit), FIELD(8, lend),
                 FIELD(9, available))
@@ -101,7 +102,7 @@ struct PriorityTuples {
   std::uint32_t limit = 0;  // rows in one reply; 0 = the controller's maximum
   std::uint32_t after = 0;  // rows with a greater place
   // A page: rows of jobs with a greater id, ordered by id and without a place; `after` is not used.
-  // The asker sorts them (priority_order.h), so the controller need not sort anew for each page.
+  // The asker sorts them (priority_order.h), so the controller need not sort again for each page.
   std::optional<JobId> after_job{};
   GANTRY_FIELDS(FIELD(1, filter), FIELD(2, limit), FIELD(3, after), FIELD(4, after_job))
 };
@@ -120,13 +121,13 @@ struct PriorityRow {
   JobId array_job{};  // 0 = no array
   std::string array_tasks;
   std::string user, account;
-  std::string partition;                 // its tenant, where it has one
+  std::string partition;                 // its tenant, if it has one
   std::uint32_t partition_priority = 0;  // higher first
   std::string priority_class;
   std::int32_t class_value = 0;
   std::int32_t rank = 0;                   // class value raised by waiting; higher first
   std::uint32_t borrow_levels = 0;         // 0 = it would not borrow; bit k: k steps from the root
-  std::vector<std::int64_t> share_values;  // by level from the root's child down; low first
+  std::vector<std::int64_t> share_values;  // by level from the root's child down; low values first
   std::optional<double> project_level;     // Fair Tree; higher first; unset = nothing used
   std::optional<double> user_level;
   std::int64_t priority = 0;  // the job's priority, with its tenant class and nice; higher first
@@ -148,7 +149,7 @@ struct PriorityPage {
 };
 
 struct PriorityTuplesReply {
-  std::vector<PriorityRow> rows;  // by place; of a page by job
+  std::vector<PriorityRow> rows;  // by place; in a page by job
   bool more = false;
   Instant now{};
   std::optional<PriorityPage> page{};

@@ -20,7 +20,7 @@ struct TenantEvents {              // of tenants that the asker may see
   GANTRY_FIELDS(FIELD(1, names), FIELD(2, after), FIELD(3, limit))
 };
 
-// What is done about idle GPUs, the mildest first; each after the time that the tenant sets for it.
+// What is done about idle GPUs, the mildest step first; each after a time that the tenant sets.
 enum class IdleGpuStep : std::uint8_t { none = 0, note = 1, warn = 2, requeue = 3, cancel = 4 };
 GANTRY_NAMES(IdleGpuStep, {none, "none"}, {note, "note"}, {warn, "warn"}, {requeue, "requeue"},
              {cancel, "cancel"})
@@ -34,7 +34,7 @@ struct QuotaAlert {
   std::uint32_t percent = 0;  // the threshold that was reached
   std::int64_t used = 0;
   std::int64_t nominal = 0;
-  // For an event of a budget; the four members above (except percent) are then not set.
+  // For an event about a budget; the four members above (except percent) are then not set.
   std::string budget;       // "" = of quota
   std::string period;       // "2026-11"
   Money spent, amount;      // spent up to then, and the budget's amount
@@ -42,11 +42,11 @@ struct QuotaAlert {
   // For an event about GPUs that a job does not use; of the members above only the tenant is then
   // set.
   std::string job{};   // "12", "12_3"; "" = of quota or a budget
-  std::string user{};  // whose it is
+  std::string user{};  // owner of the job
   std::string gpus{};  // "gpu01:0,gpu01:3"
   Duration idle{};     // the shortest idle time of these GPUs
   IdleGpuStep step = IdleGpuStep::none;
-  bool no_process = false;  // no process runs on any of them
+  bool no_process = false;  // no process runs on any of the GPUs
   friend bool operator==(const QuotaAlert&, const QuotaAlert&) = default;
   GANTRY_FIELDS(FIELD(1, number), FIELD(2, at), FIELD(3, tenant), FIELD(4, flavor),
                 FIELD(5, resource), FIELD(6, percent), FIELD(7, used), FIELD(8, nominal),

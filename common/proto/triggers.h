@@ -33,9 +33,9 @@ struct Trigger {
   TriggerId id{};  // given by the controller
   Uid uid{};       // user who set it; given by the controller
   std::string user;
-  std::vector<TriggerOn> on;       // it fires at one of these
+  std::vector<TriggerOn> on;       // the events at which it fires
   std::optional<JobId> job;        // fini, time: this job; down, up: its nodes
-  std::vector<std::string> nodes;  // without a job: these nodes; none = every node
+  std::vector<std::string> nodes;  // without a job: these nodes; empty = every node
   Duration offset{};       // delay after the event; for `time` also a negative one, before it
   std::string program;     // absolute path
   bool permanent = false;  // stays after it has run

@@ -15,9 +15,9 @@ namespace gantry::proto {
 
 struct TresUse {
   std::string name;            // "cpu"
-  std::int64_t held = 0;       // by running jobs
+  std::int64_t held = 0;       // held by running jobs
   double used_minutes = 0;     // over time, decayed
-  double running_minutes = 0;  // that running jobs may still use
+  double running_minutes = 0;  // what running jobs may still use
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, held), FIELD(3, used_minutes), FIELD(4, running_minutes))
 };
 
@@ -33,11 +33,12 @@ struct PartOfUse {
 
 struct UseRow {
   GANTRY_SPECIAL_MEMBERS(UseRow)
-  std::uint32_t id = 0;  // its place in the list, from 1
+  std::uint32_t id = 0;  // its index in the list, from 1
   std::string qos;       // set for a QOS
-  // Set for an association: an account (a tenant or a project) and, for one of a user, the user.
+  // Set for an association: an account (a tenant or a project), and the user for a user's
+  // association.
   std::string account, user, parent;
-  Uid uid{};  // of the user, if a job of theirs is known
+  Uid uid{};  // uid of the user, if a job of theirs is known
   std::uint32_t shares = 1;
   std::map<std::string, std::string> limits;  // by Slurm's names
   std::uint64_t submitted = 0, running = 0;
@@ -66,7 +67,7 @@ struct UseReply {
 struct ResetUse {
   std::string qos;      // exactly one of the two is set
   std::string account;  // a tenant or a project
-  std::string user;     // with an account: of this user alone
+  std::string user;     // with an account: only for this user
   GANTRY_FIELDS(FIELD(1, qos), FIELD(2, account), FIELD(3, user))
 };
 

@@ -1,5 +1,5 @@
-// GPUs as node daemon, controller and scheduler describe them. Each node's driver says how its GPUs
-// can be partitioned; the product contains no table of models.
+// GPUs as node daemon, controller and scheduler describe them. Each node's driver reports how its
+// GPUs can be partitioned; Gantry contains no table of models.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct MigProfile {
   friend bool operator==(const MigProfile&, const MigProfile&) = default;
 };
 
-// How GPUs of one model can be cut; the same for all GPUs of that model in a node.
+// How GPUs of one model can be partitioned; the same for all GPUs of that model in a node.
 struct MigGeometry {
   std::string model;                 // lower case, "h100"
   std::uint32_t compute_slices = 0;  // 7, on an A30 4
@@ -66,7 +66,7 @@ GANTRY_NAMES(FaultDomain, {none, "none"}, {slice, "slice"}, {gpu, "gpu"}, {node,
 struct GpuFault {
   FaultDomain domain = FaultDomain::none;
   std::string cause;               // "gpu-xid-79: fallen off the bus"
-  std::uint32_t gpu_instance = 0;  // with domain slice
+  std::uint32_t gpu_instance = 0;  // set with domain slice
   Instant since{};
 
   GANTRY_FIELDS(FIELD(1, domain), FIELD(2, cause), FIELD(3, gpu_instance), FIELD(4, since))
@@ -75,16 +75,16 @@ struct GpuFault {
 
 struct GpuDevice {
   GANTRY_SPECIAL_MEMBERS(GpuDevice)
-  std::uint32_t index = 0;             // in order of PCI addresses; grants refer to it
+  std::uint32_t index = 0;             // number in the order of PCI addresses; grants refer to it
   std::string uuid;                    // "GPU-…"
   std::string name;                    // name given by the driver, "NVIDIA H100 80GB HBM3"
   std::string model;                   // lower case, "h100"
   std::string pci;                     // "0000:3b:00.0"
-  std::uint32_t minor = 0;             // of /dev/nvidia<minor>; not the index
+  std::uint32_t minor = 0;             // minor of /dev/nvidia<minor>, which is not the index
   std::int32_t numa = -1;              // -1 = not known
   std::int64_t memory = 0;             // bytes
   bool mig = false;                    // MIG mode is on: only slices can be used
-  std::vector<MigSlice> slices;        // that exist now
+  std::vector<MigSlice> slices;        // existing slices
   std::vector<std::uint32_t> nvlinks;  // links to each of the node's GPUs, by index
   std::vector<GpuFault> faults;
 
@@ -94,14 +94,13 @@ struct GpuDevice {
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
-// What a job has of one GPU of a node: the whole GPU, a part of it, a MIG slice, or a part of a
-// slice.
+// What a job has of one GPU: the whole GPU, a part of it, a MIG slice, or a part of a slice.
 struct GpuGrant {
   std::uint16_t gpu = 0;                                // GpuDevice::index
   std::optional<std::uint32_t> profile;                 // a MIG slice: MigProfile::id
   std::uint16_t start = 0;                              // first memory slice of the slice
-  GpuThousandths::in<std::uint16_t> thousandths{1000};  // as quota and charges count it
-  DevicePart::in<std::uint16_t> of_slice{1000};         // of the slice
+  GpuThousandths::in<std::uint16_t> thousandths{1000};  // weight in quota and charges
+  DevicePart::in<std::uint16_t> of_slice{1000};         // part of the slice
 
   [[nodiscard]] bool whole() const { return !profile && thousandths == kOneGpu; }
   // The part of the device: of the slice, or of the GPU if there is no slice.
@@ -119,7 +118,7 @@ struct GpuInventory {
   GANTRY_SPECIAL_MEMBERS(GpuInventory)
   std::string driver;    // version; "" = no driver
   std::string cuda;      // newest CUDA that it supports, "12.4"
-  std::string why_none;  // if there are no GPUs: one clause that says why
+  std::string why_none;  // if there are no GPUs: the reason, as a clause
   std::vector<GpuDevice> gpus;
   std::vector<MigGeometry> geometries;  // of the models that can be partitioned
   std::string cannot_share;  // why parts of GPUs are not available although declared; "" = they are

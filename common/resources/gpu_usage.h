@@ -17,9 +17,9 @@ namespace gantry {
 
 // What was done about data that an earlier tenant may have left in a device's memory.
 enum class GpuScrub : std::uint8_t {
-  not_needed = 0,  // the same tenant had it before, or nobody since it was scrubbed
+  not_needed = 0,  // the same tenant had it before, or nobody since it was overwritten
   done = 1,
-  not_possible = 2,  // the note says why; the node's policy let the job start
+  not_possible = 2,  // the note tells why; the node's policy allowed the job to start
   off = 3,           // noded.gpu_scrub: off
 };
 GANTRY_NAMES(GpuScrub, {not_needed, "not_needed"}, {done, "done"}, {not_possible, "not_possible"},
@@ -41,7 +41,7 @@ struct GpuUsage {
   std::optional<Instant> last_process;  // unset: never seen with a process
   std::string node;
   std::uint32_t gpu = 0;         // GpuDevice::index
-  std::uint32_t memory_mib = 0;  // that it has
+  std::uint32_t memory_mib = 0;  // memory of the device
   GpuScrub scrub = GpuScrub::not_needed;
   std::string scrub_note;
   friend bool operator==(const GpuUsage&, const GpuUsage&) = default;

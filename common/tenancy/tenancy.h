@@ -1,6 +1,6 @@
 // Tenancy documents: what a platform team declares about tenants; the controller stores them. There
-// is one struct per kind. The cluster's `gantry.yaml` says which machines exist, and these
-// documents say whose they are.
+// is one struct per kind. The cluster's `gantry.yaml` lists the machines, and these documents
+// define who may use them.
 //
 // A quota line is about one resource in one flavor, or in all flavors together (flavor ""); if both
 // are given, both are checked. A tenant with lines for some flavors of a resource and none for ""
@@ -66,7 +66,7 @@ constexpr bool of_cluster(Role role) {
 struct Grant {  // a role in a tenant for a user or a group; exactly one of the two is set
   Role role = Role::user;
   std::string user;                // login name
-  std::string group;               // of the operating system
+  std::string group;               // a group of the operating system
   std::optional<Instant> until{};  // when it ends; not set = it does not
   std::string custom{};            // a CustomRole, whose base is `role`; "" = none
   friend bool operator==(const Grant&, const Grant&) = default;
@@ -94,7 +94,7 @@ struct Project {  // an account in Slurm's words
 };
 
 // The projects above the one of this name, the nearest first; none if it is no project, or below
-// none. It ends also where they stand in a circle, which the check of documents refuses.
+// none. A cycle, which the check of documents refuses, ends the list.
 std::vector<std::string> projects_above(const std::vector<Project>& projects,
                                         const std::string& name);
 
@@ -128,17 +128,18 @@ struct Tenant {
   std::vector<Grant> grants;
   std::vector<TenantClass> classes;
   std::string default_class;                 // a PriorityClass; "" = the cluster's default
-  std::vector<std::string> allowed_classes;  // PriorityClasses; none = all that preempt nobody
+  std::vector<std::string> allowed_classes;  // PriorityClasses; empty = all that preempt no jobs
   std::vector<std::string> node_pools;       // none = all pools that belong to no tenant
-  // From whom it may take back its nominal quota; not set = from any borrower.
+  // From which borrowers it may take back its nominal quota; not set = from all.
   std::optional<Reclaim> reclaim;
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;
   IdleGpuLimits idle_gpus;
-  // Not set = yes. Without one, its jobs go to the partitions, as those of a Slurm account.
+  // Whether it has its own queue; not set = yes. Without one, its jobs go to the partitions, like
+  // those of a Slurm account.
   std::optional<bool> own_queue;
   std::string organization;  // for people
-  // By user, the project, or the tenant by its name, that pays for jobs that name none.
+  // By user: the project (or the tenant, by its name) that is charged for jobs that name none.
   std::map<std::string, std::string> default_accounts;
   // Limits of use (use_limits.h), "KEY=VALUE|KEY=VALUE" by "ACCOUNT" or "ACCOUNT/USER"; an account
   // is the tenant or a project of it.

@@ -39,7 +39,7 @@ struct PriorityClass {
   std::string description;
   bool is_default = false;  // exactly one class is the default
   bool preempts = false;    // its jobs may preempt jobs of lower classes
-  // Its jobs may be preempted, by a higher class or an owner who reclaims quota.
+  // Its jobs may be preempted, by a higher class or by the owner of reclaimed quota.
   bool preemptible = true;
   VictimMode victim_mode = VictimMode::requeue;
   Duration grace = seconds(30);  // time from the signal to the kill
@@ -48,7 +48,7 @@ struct PriorityClass {
   std::optional<std::uint32_t> max_preemptions;
   // Each such time of waiting raises the class by one, but never above a preempting class.
   std::optional<Duration> age_step;
-  std::map<std::string, std::string> limits{};  // of use, by Slurm's names; see use_limits.h
+  std::map<std::string, std::string> limits{};  // limits of use, by Slurm's names; see use_limits.h
   // The only classes that its jobs may take from, whatever their values are; none = all lower ones.
   std::vector<std::string> victims{};
   friend bool operator==(const PriorityClass&, const PriorityClass&) = default;
@@ -82,7 +82,7 @@ struct NodePool {
   std::string name;
   std::string nodes;  // a host list; if `features` is set, only the nodes of it that have them
   std::vector<std::string> features;
-  std::string tenant;               // owner: nobody else sees or uses the nodes; "" = shared
+  std::string tenant;               // owner: only this tenant sees and uses the nodes; "" = shared
   std::vector<std::string> taints;  // only jobs that tolerate all of them may run here
   bool gpu_jobs_only = false;       // jobs without GPUs are not placed here
   bool spread = false;              // prefer the emptiest node, not the fullest
@@ -92,7 +92,7 @@ struct NodePool {
 };
 
 struct TopologyDomain {
-  std::string level;  // one of the topology's
+  std::string level;  // a level of the topology
   std::string name;   // unique in its level
   std::string nodes;  // a host list
   friend bool operator==(const TopologyDomain&, const TopologyDomain&) = default;
@@ -105,13 +105,13 @@ struct Topology {  // the cluster has one
   std::string name;
   std::vector<std::string> levels;  // from the widest to the narrowest, without the node itself
   std::vector<TopologyDomain>
-      // Domains of a level are disjoint, and each lies within one domain of the wider level.
+      // Domains of a level are disjoint, and each is within one domain of the wider level.
       domains;
   friend bool operator==(const Topology&, const Topology&) = default;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, levels), FIELD(3, domains))
 };
 
-// An object of Kubernetes or Kueue as it was applied. When it is applied again, this text tells
+// An object of Kubernetes or Kueue as it was applied. When it is applied again, this text shows
 // what it had given to tenants (config/tenancy/files/manifests.h).
 struct Manifest {
   static constexpr std::string_view kName = "Manifest";
@@ -124,7 +124,7 @@ struct Manifest {
 };
 
 // Another cluster that operators want to see beside this one in `sacctmgr list cluster`. It keeps
-// its own jobs; nothing here goes by this document.
+// its own jobs; this document has no effect here.
 struct OtherCluster {
   static constexpr std::string_view kName = "Cluster";
   static constexpr int kKind = 11;
@@ -146,7 +146,7 @@ struct LicenseResource {
   std::optional<std::uint32_t> count;
   std::string server_type;                     // for people: "flexlm"
   std::string description;                     // for people
-  std::map<std::string, std::string> percent;  // by cluster, its part: "50"
+  std::map<std::string, std::string> percent;  // percentage of each cluster: "50"
   friend bool operator==(const LicenseResource&, const LicenseResource&) = default;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, count), FIELD(3, server_type), FIELD(4, description),
                 FIELD(5, percent))

@@ -15,7 +15,7 @@
 
 namespace gantry::tenancy {
 
-// What its jobs get that do not say, and the most of a job; not set = the partition's limits.
+// Defaults of its jobs, and the most that a job may ask for; not set = the partition's limits.
 struct JobLimits {
   std::optional<Duration> default_time, max_time;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes
@@ -23,8 +23,8 @@ struct JobLimits {
   std::optional<Resources> max_per_job, max_per_node;  // a component of 0 = no limit
   std::optional<std::uint32_t> max_nodes;
   std::optional<bool> host_network;  // whether jobs may use --network=host; not set = no
-  // Whether jobs may ask for --exclusive=tenant or =user, which keep the jobs of others off whole
-  // nodes while only the cores that they asked for are counted; not set = no.
+  // Whether jobs may ask for --exclusive=tenant or =user, which keep other jobs off whole nodes
+  // while only the requested cores are counted; not set = no.
   std::optional<bool> keep_others_off;
   // A job that names no --io, or no --net, gets this on each node: bytes, or bits, per second.
   std::optional<std::int64_t> default_io, default_net;
@@ -38,7 +38,8 @@ struct JobLimits {
 struct CountLimits {  // not set = no limit
   std::optional<std::uint32_t> queued_jobs, running_jobs, array_tasks, reservations;
   std::optional<std::uint32_t> queued_jobs_per_user, submits_per_minute;
-  std::optional<std::uint32_t> service_requests;  // a second to all of its services, at each gate
+  std::optional<std::uint32_t>
+      service_requests;  // requests per second to all of its services, at each gate
   friend bool operator==(const CountLimits&, const CountLimits&) = default;
   GANTRY_FIELDS(FIELD(1, queued_jobs), FIELD(2, running_jobs), FIELD(3, array_tasks),
                 FIELD(4, reservations), FIELD(5, queued_jobs_per_user),
@@ -53,27 +54,28 @@ struct IdleGpuLimits {
   GANTRY_FIELDS(FIELD(1, note), FIELD(2, warn), FIELD(3, requeue), FIELD(4, cancel))
 };
 
-// What jobs may reach beside their own parts, as documents say it: profiles, services, and what a
-// tenant's jobs may have of them.
+// What jobs may reach besides their own parts, according to documents: profiles, services, and
+// which of them a tenant's jobs may use.
 
 // What the jobs of a tenant may reach. The profiles are NetworkProfiles; kBasicProfile and
 // kOwnProfile exist without a document.
 struct TenantNetwork {
-  std::string default_profile;        // "" = kBasicProfile
-  std::vector<std::string> profiles;  // that jobs may name, beside the default one and kOwnProfile
+  std::string default_profile;  // "" = kBasicProfile
+  std::vector<std::string>
+      profiles;  // profiles that jobs may name, besides the default one and kOwnProfile
   std::vector<std::string> services;  // NetworkServices that are part of its kBasicProfile
   friend bool operator==(const TenantNetwork&, const TenantNetwork&) = default;
   GANTRY_FIELDS(FIELD(1, default_profile), FIELD(2, profiles), FIELD(3, services))
 };
 
-// What jobs may reach beside their own parts: only what is named.
+// What jobs may reach besides their own parts: only what is listed.
 struct NetworkProfile {
   static constexpr std::string_view kName = "NetworkProfile";
   static constexpr int kKind = 28;
   std::string name, description;
-  bool same_tenant = false;           // all jobs of the job's tenant whose profile says so too
-  bool resolvers = false;             // the site's resolvers, by DNS
-  bool internet = false;              // all but private ranges, the cluster and metadata services
+  bool same_tenant = false;  // all jobs of the same tenant whose profiles also allow this
+  bool resolvers = false;    // the site's resolvers, by DNS
+  bool internet = false;     // everything except private ranges, the cluster and metadata services
   std::vector<std::string> services;  // NetworkServices
   std::vector<std::string> to;        // ranges: "10.1.0.0/16 tcp/443"
   // Jobs of other tenants, "TENANT tcp/8080". Both jobs have to have a profile that allows it.
@@ -99,16 +101,17 @@ struct NetworkService {
 // is the resolvers and the tenant's services, as far as the node has a way out.
 inline constexpr std::string_view kOwnProfile = "own", kBasicProfile = "basic";
 
-// Storage in documents: the directory of a tenant, and datasets that tenants share. Both lie on the
-// nodes below the directories of `noded.storage`, which no job sees but for what these grant.
+// Storage in documents: the directory of a tenant, and datasets that tenants share. Both are on the
+// nodes below the directories of `noded.storage`, of which jobs see only what these documents
+// grant.
 
 struct TenantStorage {
   // A directory that each job of the tenant sees at this path, and may write to as far as its
   // user's rights go; "" = none.
   std::string path;
   ObjectStore objects;  // its part of an object store, for --stage-in and --stage-out
-  // The nodes' file systems count what lies in the directory under this number, and refuse more
-  // than the next two say.
+  // The nodes' file systems count what is in the directory under this number, and refuse more than
+  // the next two members allow.
   std::optional<std::uint32_t> project;
   std::optional<std::int64_t> size;  // bytes
   std::optional<std::int64_t> files;
@@ -117,8 +120,8 @@ struct TenantStorage {
                 FIELD(5, files))
 };
 
-// A directory that jobs ask for by name. The owner's jobs may read and write it, those of other
-// tenants as it says.
+// A directory that jobs ask for by name. The owner's jobs may read and write it, other tenants'
+// jobs as set here.
 struct Dataset {
   static constexpr std::string_view kName = "Dataset";
   static constexpr int kKind = 42;

@@ -19,8 +19,8 @@ namespace gantry::tenancy {
 
 struct LabelRule {  // a label that jobs of the tenant must have
   std::string key;
-  std::vector<std::string> values;  // that it may have; none = any
-  std::string value;                // of jobs that do not say; "" = such jobs are refused
+  std::vector<std::string> values;  // allowed values; empty = any
+  std::string value;  // default for jobs without the label; "" = such jobs are refused
   friend bool operator==(const LabelRule&, const LabelRule&) = default;
   GANTRY_FIELDS(FIELD(1, key), FIELD(2, values), FIELD(3, value))
 };
@@ -41,7 +41,8 @@ struct TenantSecurity {
   std::optional<bool> images_by_digest;  // images must be named by digest; no
   // The sandbox of jobs that name none, and the weakest that a job may name; standard.
   std::optional<Sandbox> sandbox{};
-  std::vector<std::string> sandboxes{};  // that jobs may name; none = all from `sandbox` on
+  std::vector<std::string>
+      sandboxes{};  // sandboxes that jobs may name; empty = all from `sandbox` on
   friend bool operator==(const TenantSecurity&, const TenantSecurity&) = default;
   GANTRY_FIELDS(FIELD(1, enforce), FIELD(2, audit), FIELD(3, warn), FIELD(6, registries),
                 FIELD(7, images_by_digest), FIELD(12, sandbox), FIELD(13, sandboxes))
@@ -49,15 +50,15 @@ struct TenantSecurity {
 
 // What somebody may do in a tenant. Every right of a role is one of these.
 enum class TenantRight : std::uint8_t {
-  see = 1,            // its jobs, nodes, queue, budgets and costs, in listings
-  submit = 2,         // jobs to it, and let own jobs go on
+  see = 1,            // jobs, nodes, queue, budgets and costs, in listings
+  submit = 2,         // submit jobs to it, and extend own jobs
   change_jobs = 3,    // cancel, hold and update jobs of others, and start steps in them
   read_output = 4,    // scripts and output of jobs of others
-  edit_projects = 5,  // its projects and classes
-  edit_roles = 6,     // who has a role in it, up to tenant-admin
+  edit_projects = 5,  // change its projects and classes
+  edit_roles = 6,     // change who has a role in it, up to tenant-admin
   edit_policies = 7,  // rules about its jobs
   edit_secrets = 8,   // make, replace and remove its secrets
-  ask_increase = 9,   // more quota or budget
+  ask_increase = 9,   // ask for more quota or budget
 };
 GANTRY_NAMES(TenantRight, {see, "see"}, {submit, "submit"}, {change_jobs, "change-jobs"},
              {read_output, "read-output"}, {edit_projects, "edit-projects"},
@@ -73,7 +74,7 @@ struct CustomRole {
   std::string base = "user";            // viewer, user or tenant-admin
   std::vector<std::string> without;     // rights of the base that it does not give
   std::optional<bool> gpus;             // whether its jobs may ask for GPUs; not set = yes
-  std::vector<std::string> gpu_models;  // that its jobs may ask for; none = all
+  std::vector<std::string> gpu_models;  // GPU models that its jobs may ask for; empty = all
   friend bool operator==(const CustomRole&, const CustomRole&) = default;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, base), FIELD(4, without),
                 FIELD(5, gpus), FIELD(6, gpu_models))
@@ -92,14 +93,15 @@ struct Policy {
   static constexpr int kKind = 41;
   std::string name;
   std::string description;
-  std::string tenant;      // whose jobs it is about; "" = all jobs of the cluster
-  std::int32_t order = 0;  // lower ones are asked first; then by name
+  std::string tenant;      // tenant to whose jobs it applies; "" = all jobs of the cluster
+  std::int32_t order = 0;  // lower ones are applied first; then by name
   PolicyMode mode = PolicyMode::enforce;
   PolicyAction action = PolicyAction::deny;
-  std::map<std::string, std::string> match;   // all of these must hold
+  std::map<std::string, std::string> match;   // all of these patterns must match
   std::map<std::string, std::string> unless;  // and not all of these
-  std::map<std::string, std::string> values;  // of `set`: what the job gets that does not say
-  std::string message;                        // to the submitter
+  std::map<std::string, std::string>
+      values;           // for `set`: values for fields that the job leaves open
+  std::string message;  // to the submitter
   friend bool operator==(const Policy&, const Policy&) = default;
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, tenant), FIELD(4, order),
                 FIELD(5, mode), FIELD(6, action), FIELD(7, match), FIELD(8, unless),

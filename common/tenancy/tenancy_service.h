@@ -1,4 +1,4 @@
-// Services in documents: replicas of a server behind the gates, and what is promised of them.
+// Services in documents: replicas of a server behind gantry-gate, and their objectives.
 #pragma once
 
 #include <array>
@@ -24,32 +24,34 @@ enum class BalancePolicy : std::uint8_t { round_robin = 1, least_loaded = 2, lat
 GANTRY_NAMES(BalancePolicy, {round_robin, "round-robin"}, {least_loaded, "least-loaded"},
              {latency, "latency"}, {key, "key"})
 
-// Who may send requests. Whoever may not gets 401 or 403 from the gate, whatever the path is.
+// Who may send requests. All others get 401 or 403 from the gate, for every path.
 enum class ServiceAccess : std::uint8_t { tenant = 1, tokens = 2, open = 3 };
 GANTRY_NAMES(ServiceAccess, {tenant, "tenant"}, {tokens, "tokens"}, {open, "open"})
 
 struct ServiceProbe {
-  // Of a GET, which is to be answered with 2xx or 3xx; "" = for readiness a connection is enough,
-  // and there is no probe of liveness.
+  // Path of a GET that must be answered with 2xx or 3xx; "" = for readiness a connection is enough,
+  // and there is no liveness probe.
   std::string path;
   Duration interval = seconds(2);  // between two probes
-  Duration timeout = seconds(1);   // of one
-  std::uint32_t failures = 3;      // in a row, until it counts as failed
+  Duration timeout = seconds(1);   // time limit of one probe
+  std::uint32_t failures = 3;      // consecutive failures until it counts as failed
   friend bool operator==(const ServiceProbe&, const ServiceProbe&) = default;
   GANTRY_FIELDS(FIELD(1, path), FIELD(2, interval), FIELD(3, timeout), FIELD(4, failures))
 };
 
 struct ServiceRoute {
   std::vector<std::string> hosts;  // names in the Host header, in small letters
-  std::string path;                // what the request's path begins with; "" = any
+  std::string path;                // prefix of the request's path; "" = any
   ServiceAccess access = ServiceAccess::tenant;
   std::vector<std::string> callers;  // further tenants whose tokens are taken
   BalancePolicy balance = BalancePolicy::least_loaded;
-  std::string key_header;  // of balance `key`: requests with the same value go to one replica
+  std::string
+      key_header;  // header for balance `key`: requests with the same value go to one replica
   std::uint32_t concurrency = 0;  // requests in one replica at a time; 0 = no limit
-  std::uint32_t queue = 1000;     // requests that may wait in a gate; above: 429
+  std::uint32_t queue = 1000;     // requests that may wait in a gate; more get 429
   Duration wait{};                // how long one may wait there until it gets 429; 0 = the target
-  std::uint32_t requests = 0;     // a second, by each calling tenant at each gate; 0 = no limit
+  std::uint32_t requests =
+      0;                // requests per second, by each calling tenant at each gate; 0 = no limit
   bool repeat = false;  // a request that is lost with its replica is sent to another, once
   ServiceProbe ready, live;
   friend bool operator==(const ServiceRoute&, const ServiceRoute&) = default;
@@ -59,8 +61,8 @@ struct ServiceRoute {
                 FIELD(13, live))
 };
 
-// What one replica gets of a node. The shapes of a version are a ladder: a replica has the first
-// one unless the service needs a larger one to keep its promise.
+// The resources of one replica. The shapes of a version are ordered by size: a replica has the
+// first one unless the service needs a larger one to meet its objective.
 struct ServiceShape {
   std::string name;
   std::uint32_t cpus = 1;               // whole cores
@@ -80,9 +82,9 @@ struct ServiceShape {
 struct ServiceVersion {
   GANTRY_SPECIAL_MEMBERS(ServiceVersion)
   std::string name;
-  std::uint32_t weight = 100;  // its part of the requests beside the other versions; 0 = none
+  std::uint32_t weight = 100;  // its part of the requests, among the versions; 0 = none
   std::string command;         // for /bin/sh; it may use $PORT
-  std::string image;           // of a container; "" = the host's view
+  std::string image;           // image of a container; "" = the host's view
   std::string directory;       // where it starts, absolute
   std::map<std::string, std::string> environment;
   std::vector<std::string> secrets;   // names, each a file of the same name
@@ -97,11 +99,11 @@ struct ServiceVersion {
 enum class ScaleBy : std::uint8_t { promise = 1, concurrency = 2, rate = 3 };
 GANTRY_NAMES(ScaleBy, {promise, "promise"}, {concurrency, "concurrency"}, {rate, "rate"})
 
-// With whom a replica shares its device, if it has a part of one.
+// With whom a replica shares its device, if it has only a part of one.
 enum class DeviceSharing : std::uint8_t { alone = 1, tenant = 2 };
 GANTRY_NAMES(DeviceSharing, {alone, "alone"}, {tenant, "tenant"})
 
-// At these hours there are at least so many replicas, whatever the load is.
+// At these hours there are at least this many replicas, whatever the load is.
 struct ScaleHours {
   std::string name;
   std::vector<std::string> days;  // "mon".."sun" on which they begin; none = every day
@@ -112,14 +114,15 @@ struct ScaleHours {
 };
 
 struct ServiceScale {
-  std::uint32_t least = 1, most = 1;     // replicas
-  std::vector<std::string> by;           // of ScaleBy; the largest of their answers; none = promise
+  std::uint32_t least = 1, most = 1;  // replicas
+  std::vector<std::string>
+      by;  // rules (ScaleBy) of which the largest result counts; empty = promise
   std::uint32_t target_concurrency = 0;  // requests in one replica, for `concurrency`
   std::uint32_t target_rate = 0;         // requests a second in one replica, for `rate`
-  Duration idle = minutes(5);            // without a request, until it has none; for least 0
-  Duration down_after = seconds(60);     // fewer are needed for so long, until some go
-  bool forecast = false;                 // looks at the same minutes of earlier days
-  bool spare_node = false;               // the promise holds without any one of its nodes
+  Duration idle = minutes(5);  // time without a request until there are no replicas; for least 0
+  Duration down_after = seconds(60);  // time for which fewer are needed, until some are removed
+  bool forecast = false;              // also uses the load at the same time of earlier days
+  bool spare_node = false;            // the objective must be met even if one of its nodes fails
   std::vector<ScaleHours> hours;
   std::optional<Money> budget;  // an hour, at the prices of now; unset = no limit
   friend bool operator==(const ServiceScale&, const ServiceScale&) = default;
@@ -137,7 +140,7 @@ struct ServiceRollout {
   std::uint32_t step = 10;         // canary: percent of the requests more at each step
   Duration pause = seconds(60);    // canary: between steps; blue-green: until the old ones go
   std::uint32_t most_errors = 10;  // thousandths of the requests that may fail; above: it goes back
-  bool watch_target = true;        // it goes back if it breaks the promise that the other keeps
+  bool watch_target = true;  // rolled back if it misses the objective that the old version meets
   friend bool operator==(const ServiceRollout&, const ServiceRollout&) = default;
   GANTRY_FIELDS(FIELD(1, kind), FIELD(2, step), FIELD(3, pause), FIELD(4, most_errors),
                 FIELD(5, watch_target))
@@ -150,13 +153,13 @@ struct Service {
   std::string name;
   std::string description;
   std::string tenant;
-  std::string project;             // "" = the tenant itself
-  std::string partition;           // "" = the tenant's own queue
-  std::string priority_class;      // "" = the tenant's default
-  std::uint32_t port = 8000;       // on which its server listens in the job: $PORT
-  Duration target{};               // the promise: of all response times, so many are at most this
+  std::string project;         // "" = the tenant itself
+  std::string partition;       // "" = the tenant's own queue
+  std::string priority_class;  // "" = the tenant's default
+  std::uint32_t port = 8000;   // port on which its server listens in the job: $PORT
+  Duration target{};  // the objective: this percentage of response times is at most the target
   std::uint32_t percentile = 95;   // 1..99
-  Duration startup = seconds(60);  // from the start of a replica to its first answer, at most
+  Duration startup = seconds(60);  // longest time from the start of a replica to its first answer
   Duration drain = seconds(30);    // what a replica that leaves has to answer what it began
   DeviceSharing sharing = DeviceSharing::tenant;
   ServiceRoute route;

@@ -305,7 +305,7 @@ Result<std::map<std::string, double>> read_billing_weights(std::string_view text
       if (step == std::string_view::npos)
         return fail(ErrorCode::invalid_argument,
                     fmt::format("\"{}\": the unit of a weight of memory is K, M, G or T", item));
-      weight *= std::pow(1024.0, 1.0 - static_cast<double>(step));  // for each MB
+      weight *= std::pow(1024.0, 1.0 - static_cast<double>(step));  // the weight is for each MB
     }
     out[name] = weight;
   }

@@ -33,15 +33,15 @@ struct UseLimits {
   std::optional<Duration> wall;
   TresAmounts user, account;  // held by the jobs of one user, or of one account
   std::optional<std::uint32_t> user_jobs, user_submits, account_jobs, account_submits;
-  // Of an association: the QOS that its jobs may name, and the one of jobs that name none. Empty:
-  // those of the account above.
+  // For an association: the QOS that its jobs may name, and the default one. Empty: those of the
+  // account above.
   std::vector<std::string> qos;
   std::string default_qos;
-  std::optional<std::uint32_t> priority;  // for people, as nothing weighs it
+  std::optional<std::uint32_t> priority;  // only for people; no weight uses it
   // The rest is of a QOS only.
   bool deny_on_limit = false;   // a job that could never start within the limits is refused
-  bool over_partition = false;  // its limits go before those of the partition's QOS
-  bool no_decay = false;        // what is used up does not decay
+  bool over_partition = false;  // its limits override those of the partition's QOS
+  bool no_decay = false;        // recorded use does not decay
   std::int64_t usage_factor = kUsageFactorUnit;
 };
 
@@ -50,7 +50,7 @@ enum class LimitForm : std::uint8_t { tres, count, wall, flags, factor, names };
 struct LimitName {
   std::string_view name;
   LimitForm form = LimitForm::count;
-  bool qos = true, association = true;  // who may have it
+  bool qos = true, association = true;  // whether a QOS, and an association, may have it
 };
 const LimitName* limit_named(std::string_view name);
 
@@ -61,7 +61,7 @@ Result<TresAmounts> read_tres(std::string_view text);
 // The amounts in Slurm's order of TRES, "cpu=8,mem=1G,node=2".
 std::string format_tres(const TresAmounts& amounts);
 
-// Sets one text as sacctmgr does: an amount of -1, or the value -1, takes the limit away; TRES that
+// Sets one text as sacctmgr does: an amount of -1, or the value -1, removes the limit; TRES that
 // are not named stay. For flags, the value is the whole list.
 Result<void> set_limit_text(LimitTexts& texts, const LimitName& name, std::string_view value);
 

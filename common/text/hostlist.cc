@@ -1,4 +1,4 @@
-// Expands and compresses host lists; hostlist.h says what may be relied on.
+// Expands and compresses host lists; hostlist.h has the rules.
 #include "common/text/hostlist.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace gantry {
 namespace {
 
-// More digits than this are part of the name, not a number to count with.
+// More digits than this are treated as part of the name, not as a number.
 constexpr std::size_t kMaxDigits = 9;
 
 bool is_digit(char c) {

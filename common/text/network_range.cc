@@ -40,7 +40,8 @@ std::vector<NetworkRange> without(const NetworkRange& range, const NetworkRange&
   if (other.holds(range)) return {};
   if (!range.holds(other)) return {range};
   std::vector<NetworkRange> out;
-  NetworkRange rest = range;  // holds the other one; each round gives away the half that does not
+  NetworkRange rest =
+      range;  // contains the other range; each round splits off the half that does not
   while (rest.bits < other.bits) {
     NetworkRange half = rest;
     const auto at = static_cast<std::size_t>(rest.bits / 8);

@@ -29,22 +29,22 @@ struct PortRange {
 
 struct NetworkRange {
   bool six = false;                        // IPv6
-  std::array<std::uint8_t, 16> address{};  // in network order; of IPv4 the first four bytes
-  int bits = 0;                            // what lies behind them is 0
+  std::array<std::uint8_t, 16> address{};  // in network byte order; IPv4 uses the first four bytes
+  int bits = 0;                            // all bits after these are 0
   PortRange ports;
   friend bool operator==(const NetworkRange&, const NetworkRange&) = default;
   // Whether every address of `other` is in this range; ports do not count.
   [[nodiscard]] bool holds(const NetworkRange& other) const;
 };
 
-// No profile opens these: loopback, link-local and multicast addresses, and with them the metadata
-// services of clouds, also those that have other addresses.
+// No profile may allow these: loopback, link-local and multicast addresses, including clouds'
+// metadata services, also at other addresses.
 inline constexpr std::string_view kNeverReached[] = {
     "0.0.0.0/8",        "127.0.0.0/8", "169.254.0.0/16",   "100.100.100.200/32",
     "168.63.129.16/32", "224.0.0.0/4", "240.0.0.0/4",      "::/8",
     "fe80::/10",        "ff00::/8",    "fd00:ec2::254/128"};
-// What `internet` leaves out besides: private, shared and reserved addresses, and the ways by which
-// an IPv6 address stands for an IPv4 address.
+// What `internet` additionally excludes: private, shared and reserved addresses, and IPv6 addresses
+// that stand for IPv4 addresses.
 inline constexpr std::string_view kNotInternet[] = {
     "10.0.0.0/8",      "100.64.0.0/10",  "172.16.0.0/12",  "192.0.0.0/24",
     "192.0.2.0/24",    "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",

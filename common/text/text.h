@@ -1,9 +1,9 @@
-// Quantities as people write them, and as we write them back: times, memory, signals. Commands,
+// Reads and writes quantities in the form for people: times, memory, signals. Commands,
 // configuration and #SBATCH lines all use these functions and nothing else.
 //
 // The forms are Slurm's. A parser accepts the whole text, or fails with invalid_argument and one
-// sentence that quotes the text and says what is allowed. Dates are in the local time zone (TZ); no
-// clock is read.
+// sentence that quotes the text and tells what is allowed. Dates are in the local time zone (TZ);
+// no clock is read.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ bool meet(const TimeSpan& a, const TimeSpan& b) {
   return a.from < b.until && b.from < a.until;
 }
 
-// The occurrence, or a later one, that is at most about a week before `at`. A pattern is the same
-// after whole weeks, so these are passed over at once.
+// The occurrence, or a later one, that is at most about a week before `at`. A pattern repeats after
+// whole weeks, so these are skipped at once.
 Repetition near(const Repetition& r, Instant at) {
   const std::int64_t ahead = (at - occurrence_of(r).until).us / 1'000'000 - kOneWeek;
   return ahead < kOneWeek ? r : moved(r, ahead / kOneWeek * kOneWeek);
@@ -90,9 +90,9 @@ bool ever_meet(const Repetition& a, const Repetition& b) {
   const Repetition& rare = a_is_rarer ? a : b;
   const Repetition& often = a_is_rarer ? b : a;
   const Instant begin = std::max(occurrence_of(a).from, occurrence_of(b).from);
-  // Both patterns are those of one week; the second one is looked at too, for what passes midnight
-  // of the first. Clocks of two places do not change on the same day, which a whole year shows. An
-  // hourly pattern goes by no clock.
+  // Both patterns are those of one week; the second week is checked too, for occurrences that cross
+  // its start. Two zones change their clocks on different days, so a whole year is checked. An
+  // hourly pattern does not depend on a zone.
   const bool hourly = often.every == Recurrence::hourly;
   const std::int64_t horizon = hourly && rare.every == Recurrence::hourly ? 2 * kOneHour
                                : hourly || a.zone == b.zone               ? 2 * kOneWeek

@@ -75,7 +75,7 @@ Result<std::int64_t> parse_local_time(std::string_view text);
 Result<std::int32_t> parse_time_of_day(std::string_view text);
 std::string format_time_of_day(std::int32_t minutes);
 
-// A zone in a document: what the person wrote, and the rule that it stands for.
+// A zone in a document: the text that the person wrote, and its rule.
 struct ZoneName {
   std::string name;  // "Europe/Prague", or a rule; "" = none
   std::string rule;  // rule for TimeZone

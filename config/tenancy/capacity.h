@@ -25,8 +25,8 @@ Capacity capacity_of(std::span<const Document> documents, std::span<const proto:
 Result<void> resolve_parts(std::span<ReadDocument> documents, const Capacity& capacity,
                            std::vector<std::string>& notes);
 
-// Warnings as sentences, by document: guarantees of more than exists, borrowing without a cohort,
-// tenants that nobody may use, ...
+// Warnings as sentences, by document: more guaranteed than exists, borrowing without a cohort,
+// tenants without users, ...
 std::vector<std::string> warnings_of(std::span<const Document> documents,
                                      std::span<const proto::NodesAlike> nodes);
 

@@ -1,4 +1,4 @@
-// The rules that documents must keep together before any of them is stored. This is one pure
+// The rules that all documents together must follow before any of them is stored. This is one pure
 // function over the whole set. gtenant calls it to show places in files, and the controller calls
 // it again before it commits.
 //

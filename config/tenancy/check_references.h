@@ -57,7 +57,7 @@ Found check_policy(const References& documents, const Policy& policy);
 Found check_tenant_storage(const References& documents, const Tenant& tenant);
 Found check_dataset(const References& documents, const Dataset& dataset);
 
-// check_services.cc: replicas behind the gates.
+// check_services.cc: replicas behind gantry-gate.
 Found check_service(const References& documents, const Service& service);
 
 }  // namespace gantry::tenancy

@@ -99,7 +99,7 @@ Found check_numbers(const References& documents, const Service& s) {
 bool overlap(const Service& a, const Service& b) {
   const std::string path_a = a.route.path.empty() ? "/" : a.route.path;
   const std::string path_b = b.route.path.empty() ? "/" : b.route.path;
-  if (path_a != path_b) return false;  // the longer path is asked first
+  if (path_a != path_b) return false;  // longer paths are matched first
   const auto names_a = hosts_of(a), names_b = hosts_of(b);
   return std::any_of(names_a.begin(), names_a.end(), [&](const std::string& name) {
     return std::find(names_b.begin(), names_b.end(), name) != names_b.end();

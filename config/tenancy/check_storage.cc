@@ -1,5 +1,5 @@
-// Checks of directories of tenants and of datasets. A directory that lies in another tenant's would
-// be that tenant's as well.
+// Checks of directories of tenants and of datasets. A directory inside another tenant's directory
+// would belong to that tenant as well.
 #include <algorithm>
 
 #include <fmt/core.h>

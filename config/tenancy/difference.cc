@@ -12,8 +12,8 @@ namespace {
 
 using config::Yaml;
 
-// A value of a tree. `key` and `same` tell any two paths and values apart, also where a name has a
-// point in it; `path` and `value` are what people see of them.
+// A value of a tree. `key` and `same` identify paths and values uniquely, even if a name contains a
+// point; `path` and `value` are their forms for people.
 struct Leaf {
   std::string key, path;
   std::string same, value;
@@ -66,7 +66,7 @@ std::vector<proto::FieldChange> field_changes(const std::vector<Leaf>& before,
   return out;
 }
 
-// Whether two documents say the same; the order of lists that have no order does not count.
+// Whether two documents are equal; the order of unordered lists does not count.
 bool say_the_same(Document a, Document b) {
   if (a == b) return true;
   normalise(a);

@@ -118,7 +118,7 @@ std::vector<Field> fields_of(Tenant& t) {
       {"tier", &t.tier, Form::word, "Gives it what it does not say itself."},
       {"organization", &t.organization, Form::plain, "For people: the organization that it is of."},
       {"default_accounts", &t.default_accounts, Form::plain,
-       "By user, the project, or the tenant by its name, that pays for jobs that name no account. "
+       "For each user, the account (a project, or the tenant by its name) of jobs that name none. "
        "A user has one in one tenant."},
       {"associations", &t.associations, Form::plain,
        "Limits of use of its accounts and their users, by `ACCOUNT` or `ACCOUNT/USER`, as "
@@ -139,7 +139,7 @@ std::vector<Field> fields_of(Tenant& t) {
       {"storage.region", &t.storage.objects.region, Form::plain, "Its region; none unless given."},
       {"storage.bucket", &t.storage.objects.bucket, Form::plain, "The tenant's bucket there."},
       {"storage.prefix", &t.storage.objects.prefix, Form::plain,
-       "With which the tenant's keys begin, and end with `/`: `teams/fraud/`. All keys of the "
+       "Prefix of all the tenant's keys, with `/` at its end: `teams/fraud/`. All keys of the "
        "bucket unless given."},
       {"storage.credentials", &t.storage.objects.credentials, Form::word,
        "The tenant's secret with its keys to this prefix: ACCESS_KEY:SECRET_KEY, or a file of "
@@ -173,12 +173,13 @@ std::vector<Field> fields_of(PriorityClass& c) {
            "What becomes of its jobs then: `requeue` or `cancel`; `suspend` is refused, as a "
            "suspended job keeps its memory and GPUs."},
           {"grace", &c.grace, Form::plain, "From the signal to the kill; 30s."},
-          {"min_run_time", &c.min_run_time, Form::plain, "A job is no victim before; 0s."},
+          {"min_run_time", &c.min_run_time, Form::plain,
+           "A job that has run for less is not preempted; 0s."},
           {"max_preemptions", &c.max_preemptions, Form::plain,
-           "Of one job, then it is no victim any more; no limit unless given."},
+           "How often one job may be preempted; no limit unless given."},
           {"age_step", &c.age_step, Form::plain,
-           "A job that waits as long counts one higher, again and again, never above a class that "
-           "preempts; no ageing unless given."},
+           "Each time that a job has waited this long, its value rises by one, but never to that "
+           "of a class that preempts; no ageing unless given."},
           {"limits", &c.limits, Form::plain,
            "What its jobs may use, by the names of `sacctmgr`: `GrpTRES: cpu=8`, `MaxJobsPerUser: "
            "2`, `Flags: DenyOnLimit`, `UsageFactor: 2`."},
@@ -215,46 +216,51 @@ std::vector<Field> fields_of(Topology& t) {
 }
 
 std::vector<Field> fields_of(PriceBook& b) {
-  return {{"name", &b.name, Form::word, "Of the book."},
-          {"description", &b.description, Form::plain, "For people."},
-          {"from", &b.from, Form::date,
-           "In force from then on, until another book's date comes; always unless given."},
-          {"currency", &b.currency, Form::word, "Of all books; one of them has to say it."},
-          {"time_zone", &b.zone, Form::plain,
-           "Of all books: where months end and hours of the day are, by name or as a rule; UTC."},
-          {"tenant_time_zones", &b.tenant_zones, Form::plain,
-           "By tenant, where its months end and its hours are, if elsewhere."},
-          {"issuer", &b.issuer, Form::plain,
-           "Of all books: who writes the invoices, as name and address; the cluster unless given."},
-          {"gpu", &b.gpu, Form::plain,
-           "Per GPU and hour by model, `MODEL:PROFILE` per MIG slice, `MODEL:shared` per share of "
-           "a GPU's time, and the `default` of unknown models. Slices and shares without a price "
-           "cost their part of the GPU's."},
-          {"cpu", &b.cpu, Form::plain, "Per core and hour; 0."},
-          {"memory", &b.memory, Form::plain, "Per GiB and hour; 0."},
-          {"scratch", &b.scratch, Form::plain, "Per GiB and hour; 0."},
-          {"io", &b.io, Form::plain, "Per GB/s of `--io` and hour; 0."},
-          {"net", &b.net, Form::plain, "Per Gbit/s of `--net` and hour; 0."},
-          {"meters", &b.meters, Form::meters,
-           "By name, per one of what `gtenant meter` brings in: `storage-gib-month`."},
-          {"overhead", &b.overhead, Form::sum,
-           "By name, what is charged to all tenants together for a month, each in proportion to "
-           "what its jobs cost."},
-          {"platform_cost", &b.platform_cost, Form::sum,
-           "What the cluster costs in a month; `greport` shows how much of it is recovered."},
-          {"plans", &b.plans, Form::plain,
-           "By name, a `factor` for jobs of `classes`, `projects` (TENANT/PROJECT), `tenants` or "
-           "`tiers`; of several the lowest counts."},
-          {"hours", &b.hours, Form::plain,
-           "By name, a `factor` `from` one time of the day `until` another, on `days`; of several "
-           "the lowest counts."},
-          {"credits.preempted", &b.preempted, Form::plain,
-           "Of an attempt that had to leave for another job: `none`, what was `lost` since its "
-           "newest checkpoint, or `all`; none."},
-          {"credits.node_failure", &b.node_failure, Form::plain,
-           "Of one that ended with its node or GPU; lost."},
-          {"credits.launch_failure", &b.launch_failure, Form::plain,
-           "Of one that never started, for the node's fault; all."}};
+  return {
+      {"name", &b.name, Form::word, "Of the book."},
+      {"description", &b.description, Form::plain, "For people."},
+      {"from", &b.from, Form::date,
+       "In force from then on, until another book's date comes; always unless given."},
+      {"currency", &b.currency, Form::word, "Of all price books; one of them has to name it."},
+      {"time_zone", &b.zone, Form::plain,
+       "Of all books: where months end and hours of the day are, by name or as a rule; UTC."},
+      {"tenant_time_zones", &b.tenant_zones, Form::plain,
+       "For each tenant in another time zone: that zone, which decides where its months end and "
+       "its hours are."},
+      {"issuer", &b.issuer, Form::plain,
+       "Of all price books: the issuer of invoices, as name and address; the cluster unless "
+       "given."},
+      {"gpu", &b.gpu, Form::plain,
+       "Per GPU and hour by model, `MODEL:PROFILE` per MIG slice, `MODEL:shared` per share of "
+       "a GPU's time, and the `default` of unknown models. Slices and shares without a price "
+       "cost their part of the GPU's."},
+      {"cpu", &b.cpu, Form::plain, "Per core and hour; 0."},
+      {"memory", &b.memory, Form::plain, "Per GiB and hour; 0."},
+      {"scratch", &b.scratch, Form::plain, "Per GiB and hour; 0."},
+      {"io", &b.io, Form::plain, "Per GB/s of `--io` and hour; 0."},
+      {"net", &b.net, Form::plain, "Per Gbit/s of `--net` and hour; 0."},
+      {"meters", &b.meters, Form::meters,
+       "For each meter, the price of one unit of what `gtenant meter` imports: "
+       "`storage-gib-month`."},
+      {"overhead", &b.overhead, Form::sum,
+       "For each name, a cost that is charged to all tenants together for a month, each in "
+       "proportion to "
+       "what its jobs cost."},
+      {"platform_cost", &b.platform_cost, Form::sum,
+       "What the cluster costs in a month; `greport` shows how much of it is recovered."},
+      {"plans", &b.plans, Form::plain,
+       "For each plan, a `factor` for jobs of `classes`, `projects` (TENANT/PROJECT), `tenants` or "
+       "`tiers`; of several the lowest counts."},
+      {"hours", &b.hours, Form::plain,
+       "For each name, a `factor` that applies `from` one time of the day `until` another, on "
+       "`days`; of several the lowest counts."},
+      {"credits.preempted", &b.preempted, Form::plain,
+       "What is credited for a preempted attempt: `none`, what was `lost` since its "
+       "newest checkpoint, or `all`; none."},
+      {"credits.node_failure", &b.node_failure, Form::plain,
+       "The same for an attempt that ended because its node or GPU failed; lost."},
+      {"credits.launch_failure", &b.launch_failure, Form::plain,
+       "The same for an attempt that never started because of its node; all."}};
 }
 
 std::vector<Field> fields_of(Budget& b) {
@@ -267,16 +273,17 @@ std::vector<Field> fields_of(Budget& b) {
       {"amount", &b.amount, Form::sum, "What they may cost in a period, less what is credited."},
       {"period", &b.period, Form::plain,
        "`month` (the default), `quarter`, `year` or `week` of the tenant's time zone, or `fixed`."},
-      {"from", &b.from, Form::date, "Of a fixed one: its first moment."},
-      {"until", &b.until, Form::date, "Of a fixed one: when it is over; jobs are free then."},
+      {"from", &b.from, Form::date, "Start of a fixed budget."},
+      {"until", &b.until, Form::date, "End of a fixed budget; after it, it limits no jobs."},
       {"warn_at", &b.warn_at, Form::plain,
        "Per cent that are spent, `[50, 80]`: each makes an event; 100 always does."},
       {"at_limit", &b.at_limit, Form::plain,
-       "What becomes of jobs that it has not enough left for: `warn` (they start), `lower-class`, "
+       "What happens to jobs for which the budget has not enough left: `warn` (they start), "
+       "`lower-class`, "
        "`hold` (they wait; the default), or `stop`: as hold, and those that run are ended when it "
        "is used up all the same."},
-      {"lower_to", &b.lower_to, Form::word, "Of lower-class: the priority class."},
-      {"grace", &b.grace, Form::plain, "Of stop: from the signal to the kill; 1m."},
+      {"lower_to", &b.lower_to, Form::word, "For lower-class: the priority class."},
+      {"grace", &b.grace, Form::plain, "For stop: the time from the signal to the kill; 1m."},
   };
 }
 
@@ -300,7 +307,7 @@ std::vector<Field> fields_of(LicenseResource& c) {
           {"server_type", &c.server_type, Form::plain, "For people."},
           {"description", &c.description, Form::plain, "For people."},
           {"percent", &c.percent, Form::plain,
-           "By cluster, the part in per cent that its jobs may hold at one time."}};
+           "For each cluster, the percentage that its jobs may hold at one time."}};
 }
 
 std::vector<Field> fields_of(NetworkProfile& p) {

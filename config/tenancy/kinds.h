@@ -16,14 +16,14 @@ namespace gantry::tenancy {
 // The meaning of a text, if the member's type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
-  word,        // a name of ours
+  word,        // a name of Gantry's form
   words,       // names
   weight,      // thousandths, written as a decimal
   bytes,       // an amount of memory
-  rate,        // of bytes or bits per second
+  rate,        // bytes or bits per second
   hosts,       // a host list
   gpu_model,   // lower case
-  charge,      // of Resources: thousandths per core, GiB, GPU
+  charge,      // charge for Resources: per core, GiB, GPU
   date,        // local: 2026-12-01 or 2026-12-01T06:00
   sum,         // an amount of money that is no price
   meters,      // prices by name of what is metered
@@ -31,7 +31,7 @@ enum class Form : std::uint8_t {
   peers,       // tenants, each with or without ports: "fraud tcp/8080"
   models,      // names of GPU models, in lower case
   registries,  // registries of images, or parts of them: "ghcr.io/group"
-  patterns,    // by field of a job: common/policy/pattern.h
+  patterns,    // patterns by field of a job: common/policy/pattern.h
 };
 
 struct MemberType;  // member_types.h: how members of one type are read and written

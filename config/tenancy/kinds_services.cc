@@ -100,8 +100,9 @@ void add_scale(std::vector<Field>& out, ServiceScale& s) {
                  "Requests in one replica at a time, for `by: concurrency`."});
   out.push_back({"scale.rate", &s.target_rate, Form::plain,
                  "Requests a second in one replica, for `by: rate`."});
-  out.push_back({"scale.idle", &s.idle, Form::plain,
-                 "Without a request for so long it goes to zero, with `least: 0`; 5m."});
+  out.push_back(
+      {"scale.idle", &s.idle, Form::plain,
+       "After this time without a request the service has no replicas, with `least: 0`; 5m."});
   out.push_back({"scale.down_after", &s.down_after, Form::plain,
                  "Replicas leave when fewer were enough for so long; 1m."});
   out.push_back({"scale.forecast", &s.forecast, Form::plain,
@@ -145,10 +146,10 @@ std::vector<Field> fields_of(Service& s) {
   out.push_back({"rollout.kind", &s.rollout.kind, Form::plain,
                  "How a changed version comes: `rolling`, `canary` or `blue-green`; rolling."});
   out.push_back({"rollout.step", &s.rollout.step, Form::plain,
-                 "Of a canary: percent of the requests more at each step; 10."});
-  out.push_back(
-      {"rollout.pause", &s.rollout.pause, Form::plain,
-       "Of a canary: between two steps. Of blue-green: how long the old replicas stay. 1m."});
+                 "For a canary: how many percent of the requests are added in each step; 10."});
+  out.push_back({"rollout.pause", &s.rollout.pause, Form::plain,
+                 "For a canary: the pause between two steps. For blue-green: how long the old "
+                 "replicas stay. 1m."});
   out.push_back(
       {"rollout.most_errors", &s.rollout.most_errors, Form::plain,
        "Thousandths of the new replicas' requests that may fail; above, it goes back. 10."});

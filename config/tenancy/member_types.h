@@ -1,6 +1,6 @@
 // How members of one type are read from YAML, written as YAML, and called in docs and errors. A
-// field of kinds.h points at its member type, so whoever walks over the fields of
-// a document needs no code for each type. Used inside config/tenancy only.
+// field of kinds.h points at its member type, so code that walks over the fields of a document
+// needs no case for each type. Used inside config/tenancy only.
 #pragma once
 
 #include "config/tenancy/read.h"

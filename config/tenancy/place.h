@@ -12,7 +12,7 @@ namespace gantry::tenancy {
 
 struct Place {
   std::string file;
-  int line = 0;  // from 1; 0 = in no file
+  int line = 0;  // from 1; 0 = not from a file
   int column = 0;
   friend auto operator<=>(const Place&, const Place&) = default;
 };

@@ -1,6 +1,6 @@
 // Reads one YAML document of a native kind into a Document. It is strict: an unknown key, and a
-// value of a wrong type or out of range, are refused with their place. check.h checks what several
-// documents say together.
+// value of a wrong type or out of range, are refused with their place. check.h checks several
+// documents together.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@ Result<ReadDocument> read_document(const Value& root);
 
 // True for a login or group name: up to 64 letters, digits, '-', '_', '.', '@', and '$' at the end.
 bool is_account_name(std::string_view text);
-// The same, or "oidc:" and such a name: a group that tokens of controller.oidc_issuer tell.
+// The same, or "oidc:" and such a name: a group from tokens of controller.oidc_issuer.
 bool is_group_name(std::string_view text);
 
 std::vector<QuotaLine>* quota_of(Document& document);  // nullptr: this kind has no quota

@@ -16,9 +16,9 @@ struct Peer {
 };
 Result<Peer> parse_peer(std::string_view text);
 
-// Says what is wrong with a range that a profile may not have; "" = nothing. A range may not be
-// wholly of addresses that no job ever reaches: loopback, link-local and multicast ranges, with the
-// metadata services of clouds.
+// Tells what is wrong with a range for a profile; "" = nothing. A range may not be entirely within
+// addresses that no job ever reaches: loopback, link-local and multicast ranges, with the metadata
+// services of clouds.
 std::string not_a_range(std::string_view text);
 
 // Reads a list of ranges or of peers, each in the form in which it is kept.

@@ -10,7 +10,7 @@ inline constexpr Thousandths kMostWeight = thousandths_of(Times{kMostShares});
 // The greatest value of a priority class; Kubernetes has the same limit.
 inline constexpr std::int64_t kMostValue = 1'000'000'000;
 
-// Says what is wrong and what is allowed; "" = it is a name.
+// Tells what is wrong and what is allowed; "" = it is a valid name.
 std::string not_a_name(std::string_view text);
 
 Result<std::string> read_word(const Value& value);

@@ -38,7 +38,7 @@ bool has_task(const TaskSet& asked, std::string_view tasks) {
       for (std::uint64_t i = range.first; i <= range.last; i += range.step)
         if (asked.meets(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i))) return true;
   }
-  // Indexes that are cut from the list may be any of the later tasks.
+  // Indexes that were cut off the list may be any of the later tasks.
   return cut && asked.meets(spec->ranges.back().last, UINT32_MAX);
 }
 
@@ -74,7 +74,7 @@ TaskSet::TaskSet(const std::vector<IndexRange>& ranges) {
       spans_.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i));
   }
   std::sort(spans_.begin(), spans_.end());
-  std::size_t kept = 0;  // joined, so that the ends rise as the beginnings do
+  std::size_t kept = 0;  // joined, so that both the first and the last indexes ascend
   for (const auto& [first, last] : spans_) {
     if (kept > 0 && first <= spans_[kept - 1].second)
       spans_[kept - 1].second = std::max(spans_[kept - 1].second, last);
@@ -237,8 +237,8 @@ bool HistoryQuery::matches_apart_from_jobs(const proto::HistoryRow& full) const 
 
 bool HistoryQuery::was_in_wanted_state(const proto::JobRow& row) const {
   if (!start_ && !end_) return states_->has(row.phase, row.outcome);
-  // True if the time [from, to) in a state overlaps the window. Without `to` the job is still in
-  // that state.
+  // True if the time [from, to) in a state overlaps the window. An unset `to` means that the job is
+  // still in that state.
   auto met = [&](Instant from, std::optional<Instant> to) {
     return (!end_ || from < *end_) && (!start_ || !to || *to > *start_);
   };

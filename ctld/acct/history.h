@@ -25,7 +25,7 @@
 namespace gantry::acct {
 
 inline constexpr std::uint32_t kMaxPageRows = 10'000;          // rows in one reply
-inline constexpr std::size_t kMaxPageBytes = 8 * 1024 * 1024;  // encoded; a message has 16 MiB
+inline constexpr std::size_t kMaxPageBytes = 8 * 1024 * 1024;  // encoded; a message may have 16 MiB
 inline constexpr std::size_t kMaxQueryJobs = 10'000;           // jobs named in one query
 
 // The record of a finished run of a job, for the fold. Asserts that the run has ended and has an
@@ -35,11 +35,11 @@ store::HistoryEntry to_entry(const proto::HistoryRow& row);
 // that cannot be skipped.
 Result<proto::HistoryRow> from_entry(const store::HistoryEntry& entry);
 
-// The place where a page starts.
+// The place in the results where a page starts.
 struct PagePosition {
   enum class Phase : std::uint8_t { live = 0, history = 1 };
   Phase phase = Phase::live;
-  JobId live_after{};       // live: jobs with a greater id
+  JobId live_after{};       // in the live phase: jobs with a greater id
   std::uint32_t named = 0;  // history phase: index into the query's jobs, if it names any
   std::optional<store::HistoryPosition> after;
   friend bool operator==(const PagePosition&, const PagePosition&) = default;
@@ -48,11 +48,12 @@ Bytes to_bytes(const PagePosition& position);
 // Reads a position; empty bytes are the first page; the error is malformed.
 Result<PagePosition> page_position(std::string_view bytes);
 
-// The tasks of an array that a query names. O(log of their number) for a question.
+// The tasks of an array that a query names. A lookup takes O(log of their number).
 class TaskSet {
  public:
   explicit TaskSet(const std::vector<IndexRange>& ranges);
-  [[nodiscard]] bool meets(std::uint32_t first, std::uint32_t last) const;  // one of first..last
+  [[nodiscard]] bool meets(std::uint32_t first,
+                           std::uint32_t last) const;  // whether one of first..last is among them
 
  private:
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spans_;  // ascending and disjoint
@@ -77,7 +78,9 @@ class HistoryQuery {
   [[nodiscard]] const std::vector<proto::JobRef>& jobs() const { return jobs_; }
   [[nodiscard]] const std::optional<Instant>& start() const { return start_; }
   [[nodiscard]] std::size_t limit() const { return limit_; }  // 1..kMaxPageRows
-  [[nodiscard]] bool series() const { return series_; }       // with the series of GPU use
+  [[nodiscard]] bool series() const {
+    return series_;
+  }  // whether the series of GPU use are asked for
   [[nodiscard]] bool duplicates() const { return duplicates_; }
   [[nodiscard]] const PagePosition& position() const { return position_; }
 
@@ -85,7 +88,7 @@ class HistoryQuery {
   [[nodiscard]] bool was_in_wanted_state(const proto::JobRow& row) const;
 
   std::vector<proto::JobRef> jobs_;
-  std::vector<TaskSet> tasks_;               // of each of jobs_
+  std::vector<TaskSet> tasks_;               // tasks of each of jobs_
   std::multimap<JobId, std::size_t> by_id_;  // indexes into jobs_
   std::set<std::string, std::less<>> users_, names_, partitions_, accounts_, nodes_, reservations_;
   std::set<std::string, std::less<>> tenants_;

@@ -88,8 +88,8 @@ class PageBuilder {
 
   Result<void> take(const store::HistoryEntry& entry) {
     ASSIGN(row, from_entry(entry));
-    // The index may find a row that this name does not mean, or that an earlier name has already
-    // found; such rows are skipped.
+    // The index may find a row that this name does not mean, or that an earlier name found before;
+    // such rows are skipped.
     if (!query_.jobs().empty() && query_.named_by(row->row) != position_.named) return {};
     if (query_.matches_apart_from_jobs(*row)) add(std::move(*row), entry.data.size());
     return {};

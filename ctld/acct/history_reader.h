@@ -1,6 +1,6 @@
-// The history reader's thread. It answers accounting queries from the store, beside the loop, one
-// page each, the oldest question first. It shares nothing with the loop except the store's own read
-// transactions: questions come in and answers go out as values.
+// The history reader's thread. It answers accounting queries from the store, in parallel to the
+// loop, one page each, the oldest query first. It shares nothing with the loop except the store's
+// own read transactions: questions come in and answers go out as values.
 //
 // An answer is handed to `post`, which must run it on the asker's thread (Loop::post).
 #pragma once

@@ -10,16 +10,16 @@
 namespace gantry::acct {
 namespace {
 
-// True if the row is the one of the job, or of the task, that is named. A run that was followed by
-// another is none.
+// True if the row is that of the named job or task. The row of a run that was followed by another
+// does not count.
 bool is_named(const proto::HistoryRow& row, const proto::JobRef& ref) {
   if (row.requeued) return false;
   if (ref.tasks.empty()) return row.row.job == ref.id();
   return row.row.array_task == ref.tasks.front().first;
 }
 
-// `examined` counts the records that were looked at for the whole message. The tasks of an array
-// share its id, so each one may need a look at all of them.
+// `examined` counts the records that were read for the whole message. The tasks of an array share
+// its id, so each of them may need a look at all of them.
 Result<std::optional<proto::StoredRow>> newest(const store::Store& store, const proto::JobRef& ref,
                                                std::size_t& examined) {
   const bool several =
@@ -50,7 +50,8 @@ Result<std::optional<proto::StoredRow>> newest(const store::Store& store, const 
 
 Result<void> attach_stored(const store::Store& store, proto::NoteJobs& message) {
   message.stored.clear();
-  if (message.jobs.size() > proto::NoteJobs::kMaxJobs) return {};  // the core refuses it
+  if (message.jobs.size() > proto::NoteJobs::kMaxJobs)
+    return {};  // then the core refuses the message
   std::size_t examined = 0;
   for (const proto::JobRef& ref : message.jobs) {
     ASSIGN(row, newest(store, ref, examined));

@@ -1,6 +1,7 @@
 // The append-only file of usage events: one line of JSON for each, in the order of the journal.
-// Every event is in it at least once. The store's records only move on (fold) once the file is
-// durable up to the same event, so after a restart the events that are missing are appended again.
+// Every event is in it at least once. Changes are folded into the store's records only when the
+// file is durable up to the same event, so after a restart the events that are missing are appended
+// again.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,7 @@ namespace gantry::acct {
 
 class UsageLog {
  public:
-  // Creates the file, or finds its last complete line. Half a line that a crash has left is cut
-  // off.
+  // Creates the file, or finds its last complete line. An incomplete line after a crash is cut off.
   static Result<std::unique_ptr<UsageLog>> open(const std::string& path);
   ~UsageLog();
   UsageLog(const UsageLog&) = delete;
@@ -32,7 +32,7 @@ class UsageLog {
 
   int fd_;
   std::string path_;
-  std::uint64_t last_ = 0;  // number of the last event in it
+  std::uint64_t last_ = 0;  // number of the last event in the file
   bool dirty_ = false;
 };
 

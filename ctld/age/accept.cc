@@ -13,8 +13,8 @@
 namespace gantry::age {
 namespace {
 
-// The changes to the store's records: those of events up to the last one, and those of accepting
-// the store. `meta` is the record with epoch and ids.
+// The changes to the store's records: those from events up to the last one, and those from
+// accepting the store. `meta` is the record with epoch and ids.
 struct Loaded {
   store::FoldBatch fold;
   core::MetaRecord meta;

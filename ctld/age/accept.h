@@ -1,10 +1,10 @@
 // gantry-ctld --accept-old-store: the operator decides to continue with this store, although it is
 // older than what its nodes or the high-water mark know.
 //
-// Epoch and job ids jump past everything that is known, and kJobMargin further, so that nodes obey
-// again and no id is given twice. Waiting jobs are held at the next start, because they may have
-// run since the copy was made. Jobs that the store had ordered to start and no node had confirmed
-// may have run too: they are not ordered again, and are lost if their node does not list them
+// Epoch and job ids continue kJobMargin above everything that is known, so that nodes obey again
+// and no id is used twice. Waiting jobs are held at the next start, because they may have run since
+// the copy was made. Jobs that the store had ordered to start and no node had confirmed may have
+// run too: they are not ordered again, and are lost if their node does not list them
 // (core::NodeRun::perhaps_over). Attempts that run on nodes and are not in the store are left alone
 // (strangers.h). Nothing else changes.
 #pragma once

@@ -21,7 +21,7 @@ constexpr std::size_t kHoldAtOnce = 1'000;
 constexpr std::string_view kReason = "runs jobs that are newer than the store: ";
 
 core::ClientRequest order_of_ours(core::ClientMessage message) {
-  core::ClientRequest request;  // belongs to no connection, so its reply is dropped
+  core::ClientRequest request;  // an input of no connection, so its reply is dropped
   request.who.role = proto::Role::admin;
   request.who.owner.user = "(store)";
   request.message = std::move(message);
@@ -87,10 +87,10 @@ Result<void> Gate::note_events(EventSeq last, Instant now) {
   return doors_.save(mark_);
 }
 
-// A job that waits here, and that the node has been told to start, must not start a second time.
-// The same holds for a job that is placed here in an older attempt and then goes back to the queue,
-// because that attempt never started. A node cannot run more jobs than it has cores, so whoever has
-// its key cannot hold more than that.
+// A job that waits in this store, although the node has been told to start it, must not start a
+// second time. The same applies to a job that this store has placed in an older attempt and that
+// then returns to the queue, because that attempt never started. A node cannot run more jobs than
+// it has cores, so somebody with a stolen node key cannot hold more than that.
 void Gate::hold_listed(const core::State& state, const std::string& node,
                        const proto::NodeRegister& message) {
   const core::Node* known = state.node_named(node);
@@ -180,8 +180,8 @@ Result<bool> Gate::set_strangers_aside(const core::State& state, const std::stri
   return found;
 }
 
-// A stranger that has ended is no stranger any more, but its node lists it until the order to
-// forget it arrives. So once an old store was accepted, an attempt that has ended proves nothing.
+// An ended attempt is no stranger any more, but its node lists it until the order to forget it
+// arrives. So after an old store was accepted, an ended attempt proves nothing.
 proto::NodeRegister Gate::proving(const proto::NodeRegister& message) const {
   proto::NodeRegister out;
   out.highest_epoch = message.highest_epoch;
@@ -196,7 +196,7 @@ Result<bool> Gate::admit_registration(const core::State& state, const std::strin
                                       proto::NodeRegister& message) {
   const bool before = message.highest_epoch < mark_.accepted;
   ended_.clear();
-  // A node that has heard of the accepted store lists all strangers that it still has.
+  // A node that knows of the accepted store lists all strangers that it still has.
   std::vector<proto::AttemptKey> unlisted;
   if (!before) unlisted = strangers_.of(node);
   std::erase_if(unlisted, [&](const proto::AttemptKey& key) {
@@ -243,11 +243,11 @@ Result<bool> Gate::admit(const core::State& state, const std::string& node,
     const auto admitted = admit_registration(state, node, *registration);
     if (!admitted || !*admitted) return admitted;
   } else if (!heard_us_.contains(node)) {
-    // The node is in a session of another controller. If that controller has started as often as
-    // this one or more often, the node cannot tell the answers of the two apart. So only its
-    // registration is accepted; it registers when its heartbeats are not answered. Only a heartbeat
-    // names its session: if the session is of an earlier start, the heartbeat is passed on and
-    // answered, and the node registers at once. The answer does not tell our start. The node's
+    // The node is in a session of another controller. If that controller has an equal or higher
+    // epoch, the node cannot tell the answers of the two apart. So only its registration is
+    // accepted; it registers when its heartbeats are not answered. Only a heartbeat names its
+    // session: if the session is of an earlier start, the heartbeat is passed on and answered, and
+    // the node registers at once. The answer does not contain this controller's epoch. The node's
     // other reports are sent again after that.
     const auto* beat = message.get_if<proto::Heartbeat>();
     return beat != nullptr && (beat->session >> 32) < state.epoch.value();

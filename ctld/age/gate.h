@@ -1,14 +1,14 @@
-// The gate between nodes and the core. It lets a node's messages through unless they prove that the
+// Checks messages of nodes before the core gets them. A message passes unless it proves that the
 // store is older than what the node has been told.
 //
-// A single node that claims to know more is left alone: nothing is ordered there, and its jobs go
-// on; jobs among them that wait in the store are held, so that they do not start elsewhere. Two
-// such nodes (or the only node) are believed, and the controller stops: so one stolen node key
-// cannot stop it. After an old store was accepted (accept.h), attempts on nodes that are newer may
-// run to their end (strangers.h), and no id that a node has been told is given again.
+// A single node that knows more than the store is left alone: no orders are sent to it, and its
+// jobs continue; jobs among them that wait in the store are held, so that they do not start
+// elsewhere. If two nodes (or the only node) know more, the controller stops: so one stolen node
+// key cannot stop it. After an old store was accepted (accept.h), attempts on nodes that are newer
+// may run to their end (strangers.h), and no id that a node has been told is used again.
 //
-// It is deterministic, except for what it stores: the mark goes to `save`, the strangers to their
-// own file.
+// It is deterministic, except for what it stores: the mark is passed to `save`, and the strangers
+// go to their own file.
 #pragma once
 
 #include <functional>
@@ -31,11 +31,11 @@ class Gate {
  public:
   struct Doors {
     std::function<Result<void>(const HighWater&)> save;  // durable when it returns
-    // Hands an order to the core at once; it comes from nobody.
+    // Hands an order to the core at once, as an input without a sender.
     std::function<void(core::ClientRequest)> order;
     std::function<void(LogLevel, const std::string&)> say;
   };
-  // `nodes` is the number of nodes. `place` is how sentences name the store.
+  // `nodes` is the number of nodes. `place` is the name of the store in messages.
   Gate(HighWater mark, Strangers strangers, std::size_t nodes, std::string place, Doors doors)
       : mark_(mark),
         strangers_(std::move(strangers)),
@@ -43,7 +43,8 @@ class Gate {
         place_(std::move(place)),
         doors_(std::move(doors)) {}
 
-  // The error says why the controller cannot start with a store at this epoch and last event.
+  // An error is the reason why the controller cannot start with a store at this epoch and last
+  // event.
   static Result<void> check(const HighWater& mark, Epoch epoch, EventSeq last,
                             const std::string& place);
 
@@ -51,8 +52,8 @@ class Gate {
   void hold_waiting(const core::State& state);
   Result<void> started(const core::State& state, EventSeq last, Instant now);
   // Must be called after each turn of the core, before its orders and replies are sent: saves a
-  // higher mark before ids above it are sent to anybody, and holds jobs that went back to the queue
-  // although a node claims to have had a newer attempt of them.
+  // higher mark before ids above it are sent to anybody, and holds jobs that returned to the queue
+  // although a node has reported a newer attempt of them.
   Result<void> turn_taken(const core::State& state);
   Result<void> note_events(EventSeq last, Instant now);
 
@@ -84,14 +85,14 @@ class Gate {
   std::size_t nodes_;
   std::string place_;
   Doors doors_;
-  Instant noted_{};                            // when events were last noted
-  std::set<std::string> heard_us_;             // nodes that may have been told our epoch
+  Instant noted_{};                 // when events were last noted
+  std::set<std::string> heard_us_;  // nodes that may have been told this controller's epoch
   std::map<std::string, std::string> claims_;  // by node: what it knows that the store does not
-  // By node: jobs of which it claims a newer attempt, and which are held or are in `placed_`.
+  // By node: jobs of which it reports a newer attempt, and which are held or are in `placed_`.
   std::map<std::string, std::set<JobId>> held_for_;
-  // Jobs of which a node claims this attempt, and whose older attempt is still placed here.
+  // Jobs of which a node reports this attempt, and whose older attempt is still placed here.
   std::map<JobId, Attempt> placed_;
-  // Strangers of the present registration that have ended.
+  // Strangers that the node's present registration lists as ended.
   std::vector<proto::AttemptStatus> ended_;
 };
 

@@ -1,7 +1,7 @@
-// The high-water mark: a small file beside data.mdb that says how far the store has got at least.
-// If data.mdb is behind the mark, it was restored from a copy, or was created anew after the old
-// one was lost. The mark is durable before anybody outside sees what it stands for: job ids are
-// reserved in blocks, and events are noted from time to time, after their commit.
+// The high-water mark: a small file beside data.mdb with the newest epoch, event and job id that
+// the store is known to have had. If data.mdb is behind the mark, it was restored from a copy, or
+// was created anew after the old one was lost. The mark is durable before anybody outside gets such
+// an id: job ids are reserved in blocks, and events are noted at intervals, after their commit.
 #pragma once
 
 #include <optional>
@@ -19,18 +19,19 @@ inline constexpr Duration kNoteEvents = seconds(10);
 
 struct HighWater {
   Epoch epoch{};     // epoch of the last controller that has started
-  EventSeq event{};  // last committed event that was noted
-  JobId job{};       // no controller has given a higher id
+  EventSeq event{};  // last committed event that was noted in the mark
+  JobId job{};       // no controller has used a higher id
   // Epochs below this one are from before an old store was accepted (accept.h).
   Epoch accepted{};
-  bool hold = false;  // waiting jobs must be held: they may have run since the copy was made
+  bool hold =
+      false;  // waiting jobs must be held, because they may have run since the copy was made
   friend bool operator==(const HighWater&, const HighWater&) = default;
 };
 
 std::string high_water_path(const std::string& state_dir);
 
 // Returns nullopt if there is no mark yet. The error malformed means that it cannot be read; its
-// sentence says what to do.
+// text tells what to do.
 Result<std::optional<HighWater>> load_high_water(const std::string& state_dir);
 Result<void> save_high_water(const std::string& state_dir, const HighWater& mark);  // durable
 

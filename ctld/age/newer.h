@@ -11,12 +11,12 @@
 
 namespace gantry::age {
 
-// Says what the node knows and we do not; "" if there is nothing. `heard_us` means that this
-// controller, since it started, may have told the node its epoch.
+// What the node knows and this controller does not; "" if nothing. `heard_us`: this controller,
+// since it started, may have told the node its epoch.
 std::string newer_than_us(const core::State& state, const proto::NodeRegister& message,
                           bool heard_us);
 
-// Whether, as far as we know, this attempt is placed on that node.
+// Whether this attempt is placed on that node according to the store.
 bool is_placed(const core::State& state, const core::Node& node, const proto::AttemptKey& key);
 
 }  // namespace gantry::age

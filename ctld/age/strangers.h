@@ -16,7 +16,7 @@ namespace gantry::age {
 
 class Strangers {
  public:
-  Strangers() = default;  // stored nowhere; for a simulated disk
+  Strangers() = default;  // stored nowhere; for the simulator
   static Result<Strangers> load(const std::string& state_dir);
 
   // The stranger is durable when this returns. Returns false if it was already known.

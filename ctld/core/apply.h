@@ -20,7 +20,8 @@ namespace event {
 void apply(MutableState& state, Instant at, EventRef event);
 
 // There is one apply_event() for each event: in apply_cluster.cc, apply_job.cc and the other files
-// of apply/, or in the file of the room that owns what the event changes (money/posted.cc).
+// of apply/, or in the file of the folder that owns what the event changes (such as
+// money/posted.cc).
 #define X(Name) void apply_event(MutableState&, Instant, const event::Name&);
 #include "ctld/core/event/events.def"
 #undef X

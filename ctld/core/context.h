@@ -33,7 +33,7 @@ struct JobSubmitted;
 struct Context {
   const State& state;
   Recorder& recorder;  // handlers call record() below instead
-  Touched& touched;    // what settle has to look at after this input
+  Touched& touched;    // what has to be re-examined after this input (settle.h)
   Runtime& rt;
   const Config& config;
   Turn& turn;
@@ -47,7 +47,7 @@ struct Context {
   void send(NodeId node, OrderMessage message);
   void send(NodeId node, OrderMessage message, BlobRefs blobs);
   void reply(const ClientRequest& to, ReplyMessage message);
-  // The stamp of the next order to a registered node.
+  // The epoch and number of the next order to a registered node.
   proto::OrderStamp stamp(NodeId node);
   [[nodiscard]] const NodeLink& link(NodeId node) const;
   // Whether an order about this attempt may go to the node now.

@@ -29,7 +29,7 @@
 
 namespace gantry::core {
 
-struct ConnectionClosed {  // the waits of this connection are dropped
+struct ConnectionClosed {  // waits of this connection's requests are dropped
   ConnectionId connection;
 };
 struct FromNode {  // authenticated: this link's key is enrolled for `node`
@@ -40,7 +40,7 @@ struct PlanReady {
   sched::Plan plan;
 };
 struct Tick {};          // the time that Turn::wake asked for has come
-struct Reconfigured {};  // the controller started anew to read its configuration again
+struct Reconfigured {};  // the controller was restarted to read its configuration again
 
 using Input =
     std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick, Reconfigured>;
@@ -57,13 +57,13 @@ class Core {
   // Recovery, in this order: records, specs, events (as store::LoadVisitor has them), start().
   Result<void> load_record(store::Table table, std::string_view key, std::string_view value);
   Result<void> load_spec(JobId job, std::string_view data);
-  void load_read(ReadPiece&& piece);  // in place of the records of jobs and of the specs
+  void load_read(ReadPiece&& piece);  // replaces the records of jobs and the specs
   Result<void> replay(const store::JournalEntry& entry);
   // Bumps the epoch; its events are in the next take_turn(). It fails if the store is inconsistent.
   Result<void> start(Instant now);
 
   void step(Instant now, Input input);
-  // Counts a request of this user, which took so long; for ShowStats alone. The core reads no
+  // Counts a request of this user and how long it took; only for ShowStats. The core reads no
   // clock.
   void note_call(std::string_view message, const std::string& user, Duration took);
   Turn take_turn();
@@ -73,8 +73,8 @@ class Core {
   // the next step. `records` and the rest are empty if nothing changed.
   store::FoldBatch take_fold();
   // Accepts an old store: call it in place of start(), before take_fold(). An order that no node
-  // has confirmed may have been carried out, and its job may have ended since; so it is not given
-  // again (NodeRun::perhaps_over). It fails if the store is inconsistent.
+  // has confirmed may have been carried out, and its job may have ended since; so the order is not
+  // sent again (NodeRun::perhaps_over). It fails if the store is inconsistent.
   Result<void> doubt_orders();
 
   // The shell asks these when it identifies a peer.
@@ -86,11 +86,12 @@ class Core {
                                                  const proto::AttemptKey& key) const;
 
   [[nodiscard]] Epoch epoch() const;
-  // The time of the newest event, also of one read at recovery. Cluster time does not go behind it.
+  // The time of the newest event, including those read at recovery. Cluster time never goes back
+  // before it.
   [[nodiscard]] Instant last_time() const;
 
   [[nodiscard]] const State& state() const;
-  [[nodiscard]] const Runtime& runtime() const;  // what was told to whom, and why jobs wait
+  [[nodiscard]] const Runtime& runtime() const;  // what was sent to whom, and why jobs wait
   // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
   // start() (whose own turn has no changes), and compare with it as an audit. Jobs come one by one.
   [[nodiscard]] std::vector<sched::Change> full_view() const;

@@ -22,7 +22,7 @@ namespace gantry::core {
 class NodeClock {
  public:
   void heard(Instant sent, Instant now) {
-    if (!sane(sent)) return;  // an older daemon does not say
+    if (!sane(sent)) return;  // an older daemon does not send the time
     const Duration behind = now - sent;
     if (!last_ || now - since_ > kWindow) {
       before_ = last_;
@@ -43,7 +43,8 @@ class NodeClock {
   static constexpr Duration kWindow = minutes(5);
   static constexpr Instant kMost{std::int64_t{1} << 60};
   static bool sane(Instant t) { return t > Instant{} && t < kMost; }
-  std::optional<Duration> last_, before_;  // of this window, and of the one before
+  std::optional<Duration> last_,
+      before_;  // smallest difference in this window, and in the window before
   Instant since_{};
 };
 

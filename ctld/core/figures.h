@@ -18,9 +18,9 @@ struct Calls {
 struct Figures {
   Instant started{};        // when the controller started
   Stats before;             // when somebody reset them; see ResetStats
-  Instant reset{};          // then, or when the controller started
-  Duration plan_longest{};  // since then
-  std::map<std::string, Calls, std::less<>> calls, callers;  // since then; by message, by user
+  Instant reset{};          // time of that reset, or of the controller's start
+  Duration plan_longest{};  // since that time
+  std::map<std::string, Calls, std::less<>> calls, callers;  // since that time; by message, by user
   // Options with the values in force, as operators and as users see them; start() prepares them.
   std::map<std::string, std::string> config_values, users_config_values;
 };

@@ -1,5 +1,5 @@
 // JobMarks: what the controller has told others about each job, and when the job has to be looked
-// at again. The marks do not survive a restart, because a restart tells everybody everything anew.
+// at again. The marks do not survive a restart, because after a restart everything is sent again.
 //
 // Jobs lie in pages of neighbours, as in JobTable, because a million may wait. A page is freed when
 // the last of its jobs is forgotten.
@@ -27,9 +27,9 @@ struct Told {
 
 struct JobMark {
   Told told;
-  Instant timer{};          // when it has to be looked at; 0 = never
+  Instant timer{};          // when the job has to be looked at; 0 = never
   Instant moved{};          // when it last went to another of its queues; job/queue_choice.h
-  std::uint32_t moves = 0;  // how often it did
+  std::uint32_t moves = 0;  // how often the job has moved
 };
 
 class JobMarks {

@@ -1,5 +1,5 @@
 // The part of a recovery that needs no State: a job's record and its spec, found together and
-// decoded. It is apart from the rest of the load so that another thread can do it ahead
+// decoded. It is separate from the rest of the load so that another thread can do it in advance
 // (ctld/recovery.h).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace gantry::core {
 
-// A job as the store has it. Without a record, its submit is in a later event of the journal.
+// A job as the store has it. If it has no record, its submit is in a later event of the journal.
 struct ReadJob {
   JobId id;
   Bytes spec;  // as stored
@@ -25,7 +25,7 @@ struct ReadJob {
 struct ReadCount {
   std::size_t records = 0;  // of jobs
 };
-// The records that no spec has come for: those of elements of arrays.
+// The records for which no spec has come: those of elements of arrays.
 struct ReadRest {
   std::vector<std::pair<JobId, Bytes>> records;  // by id
 };
@@ -40,7 +40,7 @@ class JobReader {
   [[nodiscard]] ReadCount count() const { return {records_.size()}; }
   // The error malformed means that the store is damaged.
   Result<ReadJob> spec(JobId id, std::string_view data);
-  // Call it behind the last spec; the reader is empty then.
+  // Call it after the last spec; the reader is empty then.
   ReadRest rest();
 
  private:

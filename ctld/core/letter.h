@@ -1,4 +1,4 @@
-// A letter about a job, as it is handed to controller.mail_program.
+// A letter (e-mail) about a job, as it is handed to controller.mail_program.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace gantry::core {
 
 struct Letter {
   Uid uid{};                    // the job's owner; the letter is sent as this user
-  std::vector<std::string> to;  // checked: harmless characters only
-  std::string subject;          // printable ASCII, as Slurm words it
-  std::string body;             // UTF-8, lines
+  std::vector<std::string> to;  // checked: has only harmless characters
+  std::string subject;          // printable ASCII, in Slurm's words
+  std::string body;             // UTF-8, several lines
 };
 
 }  // namespace gantry::core

@@ -23,8 +23,8 @@ struct NodeLink {
   std::int64_t free_memory = 0;
   std::vector<proto::GpuActivity> gpus;               // from its last heartbeat
   std::vector<proto::AttemptUsage> usage;             // the same; sorted by key
-  proto::NodeSharing sharing;                         // the same
-  std::map<proto::AttemptKey, Instant> told_sharing;  // when a job was last told of it
+  proto::NodeSharing sharing;                         // likewise
+  std::map<proto::AttemptKey, Instant> told_sharing;  // when each job was last told of it
   Instant timer{};                                    // when it has to be looked at; 0 = never
   // Attempts that are placed on the node but were not in the list with which it registered. They
   // are judged when a heartbeat of this session proves that this was its newest registration. Until
@@ -38,7 +38,7 @@ struct NodeLink {
 
 struct NodeLinks {
   std::vector<NodeLink> all;       // by NodeId
-  std::uint64_t next_session = 1;  // the epoch is in the upper half
+  std::uint64_t next_session = 1;  // the epoch is the upper half of the number
 };
 
 }  // namespace gantry::core

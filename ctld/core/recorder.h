@@ -19,9 +19,9 @@ struct JobSubmitted;
 
 class Recorder {
  public:
-  // All references must outlive the Recorder. `last_seq` is the newest event's number; it goes on
-  // from it.
-  // `config` is that of gantry.yaml; set_partitions() and set_features() change it.
+  // All references must outlive the Recorder. `last_seq` is the newest event's number; new events
+  // get the numbers after it. `config` is that of gantry.yaml; set_partitions() and set_features()
+  // change it.
   Recorder(MutableState& state, Config& config, Turn& turn, EventSeq& last_seq)
       : state_(state),
         config_(config),
@@ -34,23 +34,23 @@ class Recorder {
   // `spec` is the job's encoded StoredSpec; it is stored in the same transaction.
   void record(Instant now, const event::JobSubmitted& event, Bytes spec);
 
-  // Puts newly compiled documents in the place of the old ones, and gives each tenant's queue its
-  // nodes and limits (tenancy/queues.h).
+  // Replaces the compiled documents, and gives each tenant's queue its nodes and limits
+  // (tenancy/queues.h).
   void set_tenancy(CompiledTenancy compiled);
   // The same for one partition that has just been declared.
   void fill_part(PartitionId part);
   // Makes Config and State say which partitions are in force (partition/in_force.h). Tenants'
-  // queues and parts are of no use until set_tenancy() has made them anew.
+  // queues may not be used until set_tenancy() has made them again.
   void set_partitions();
   [[nodiscard]] bool in_file(const std::string& partition) const;
-  // Makes Config say which features nodes have, by gantry.yaml and by operators.
+  // Sets in Config which features nodes have, by gantry.yaml and by operators.
   void set_features();
 
  private:
   MutableState& state_;
   Config& config_;
-  std::vector<PartitionConfig> file_partitions_;  // as in gantry.yaml
-  std::vector<NodeConfig> file_nodes_;            // the same
+  std::vector<PartitionConfig> file_partitions_;  // partitions as in gantry.yaml
+  std::vector<NodeConfig> file_nodes_;            // nodes as in gantry.yaml
   Turn& turn_;
   EventSeq& last_seq_;
 };

@@ -18,14 +18,14 @@ namespace gantry::core {
 
 using ConnectionId = Id<struct ConnectionTag>;  // given by the shell, never reused
 
-struct Identity {  // established by the shell's authentication
+struct Identity {  // established when the shell authenticated the sender
   Owner owner;
   proto::Role role = proto::Role::user;
   std::optional<proto::AttemptKey> inside;  // request came from inside this job
   std::vector<std::string> groups;          // names of the operating system's groups
   std::optional<Instant> token_ends;        // the token that identified the user is valid until
                                             // then
-  bool by_login_node = false;               // a login node says who it is; see needs_credential()
+  bool by_login_node = false;  // a login node vouches for the user; see needs_credential()
 };
 
 constexpr bool asked_of_core(const proto::MessageRow& m) {

@@ -1,7 +1,7 @@
-// Runtime: knowledge of the controller that need not survive a restart and does not: links, what
-// was sent when, who waits for an answer, timers, the last plan's estimates, counts. After a
-// restart it is empty. Then nodes register again, and acting on State sends the orders that are
-// missing.
+// Runtime: knowledge of the controller that is lost at a restart and need not survive it:
+// connections, what was sent when, who waits for an answer, timers, the last plan's estimates,
+// counts. After a restart it is empty. Then nodes register again, and acting on State sends the
+// orders that are missing.
 //
 // Each folder owns its part, which is declared in the folder's memory.h and is opaque here. So a
 // handler includes the memory of its own folder, and no other folder can touch it.
@@ -20,11 +20,13 @@ struct Stats {
   std::uint64_t ended = 0;
   std::uint64_t completed = 0;  // those of `ended` that completed
   std::uint64_t failed = 0;     // those of `ended` that neither completed nor were cancelled
-  std::uint64_t cancelled = 0;  // those of `ended`, and tasks without a record of their own
+  std::uint64_t cancelled =
+      0;  // those of `ended` that were cancelled, and cancelled tasks without a record of their own
   std::uint64_t plans = 0;
-  std::uint64_t classes = 0;                      // classes that plans looked at
-  Duration plan_last{}, plan_most{}, plan_all{};  // of plans: the last, the longest, the sum
-  std::uint64_t backfilled = 0;                   // starts behind a blocked job
+  std::uint64_t classes = 0;  // job classes that plans have examined
+  Duration plan_last{}, plan_most{},
+      plan_all{};                // duration of plans: the last, the longest, the sum
+  std::uint64_t backfilled = 0;  // starts of jobs while a job before them in the order was blocked
   std::uint64_t starts = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t plan_drops = 0;  // starts of a plan that no longer fitted

@@ -4,7 +4,7 @@
 // its subject.h; turn/subjects.cc is the one table of them. A member that a subject does not need
 // is null.
 //
-// The order of the table is the order in which checks are asked, lines are shown and clocks ring.
+// The order of the table is the order in which checks run, lines are shown and ring() is called.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ namespace gantry::core {
 
 class Sight;
 
-// A question why a job waits (`gctl why`).
+// A question of a user why a job waits (`gctl why`).
 struct WhyAsked {
   const Context& ctx;
   const Job& job;
-  const Sight* sight = nullptr;  // what the person who asks may see; null = everything
+  const Sight* sight = nullptr;  // what the asker may see; null = everything
   std::vector<std::string>& out;
   void (*say)(const WhyAsked&, const Verdict&) = nullptr;  // adds the verdict's own line
 };
@@ -44,22 +44,22 @@ struct Subject {
   std::span<const Handler> handlers{};
   // Called once when the controller starts, before settle() looks at all jobs and nodes.
   void (*start)(Context&) = nullptr;
-  // Called once after that.
+  // Called once after settle() has looked at them.
   void (*started)(Context&) = nullptr;
 
-  // Returns why the queued job may not start now, or nothing. Resources do not matter here.
+  // Returns why the queued job may not start now, or nullopt. Resources do not matter here.
   std::optional<Verdict> (*check)(const Context&, const Job&) = nullptr;
   // Returns how many tasks of an array may start now.
   std::uint32_t (*tasks)(const Context&, const Job& array) = nullptr;
-  // If set, the scheduler may have the job although `check` objects: another part of the core looks
-  // at each start for this subject.
+  // If set, the scheduler gets the job even if `check` objects, and another part of the core checks
+  // each start for this subject.
   bool looks_later = false;
   // Adds the lines of `gctl why`; `verdict` is what `check` returned. If null, the verdict's own
   // line is the only one.
   void (*words)(const WhyAsked&, const std::optional<Verdict>& verdict) = nullptr;
 
-  // Returns when ring() has something to do next. Without `ring`, the turn that begins then does
-  // it.
+  // Returns when ring() has something to do next. If `ring` is null, the turn that begins at that
+  // time does it.
   std::optional<Instant> (*due)(const Context&) = nullptr;
   void (*ring)(Context&) = nullptr;
 };

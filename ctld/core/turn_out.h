@@ -23,19 +23,19 @@ namespace gantry::core {
 struct SealedSecret {
   std::string tenant, name;
   std::uint32_t version = 0;
-  std::string file;  // of the job's directory of secrets
+  std::string file;  // name of the file in the job's directory of secrets
   Bytes sealed;      // empty: the version was removed after the job was placed
 };
 struct IdentityClaims {
   std::string tenant, project, user, node;
   JobId job{};
   Attempt attempt{};
-  std::vector<std::pair<std::string, std::string>> audiences;  // each with its file
+  std::vector<std::pair<std::string, std::string>> audiences;  // the content of each, with its file
 };
 struct BlobRefs {
   std::optional<store::Digest> script;
   std::optional<store::Digest> environment;
-  // The shell has the keys: it opens these, and signs what the tokens say.
+  // Only the shell has the keys: it opens these contents, and signs the tokens.
   std::vector<SealedSecret> sealed{};
   std::optional<IdentityClaims> identity{};
   [[nodiscard]] bool empty() const { return !script && !environment; }
@@ -54,8 +54,8 @@ struct Order {
   BlobRefs blobs{};  // for a Launch; the claims for IdentityTokens too
 };
 
-// The core holds no keys. So StepGranted leaves it unsigned and NodeAccept leaves it without
-// permission_key; the shell fills these in.
+// The core holds no keys. So StepGranted has no signature and NodeAccept no permission_key; the
+// shell fills these in.
 struct Turn {
   store::AppendBatch append;  // empty if nothing changed
   std::vector<Reply> replies;
@@ -64,10 +64,10 @@ struct Turn {
   bool schedule = false;               // something changed that a plan could use
   std::optional<Instant> wake;         // earliest time at which a Tick is wanted
   std::vector<std::string> notes;      // lines for the log: ignored reports, dropped plan entries
-  std::vector<UsageEvent> usage;       // filled if controller.usage_events is set; after a start
-                                       // also with those of the journal's tail
-  std::vector<Letter> letters;         // filled if controller.mail_program is set
-  std::vector<ProgramRun> programs;    // programs of triggers, to be run now
+  std::vector<UsageEvent> usage;  // filled if controller.usage_events is set; after a start, also
+                                  // for the journal's tail
+  std::vector<Letter> letters;    // filled if controller.mail_program is set
+  std::vector<ProgramRun> programs;  // programs of triggers that have to be run now
 };
 
 }  // namespace gantry::core

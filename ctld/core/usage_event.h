@@ -20,7 +20,7 @@ struct UsageThing {
 
 struct UsageEvent {
   std::string id;         // "CLUSTER-NUMBER", of the journal: ascending, never used twice
-  std::uint64_t seq = 0;  // the number
+  std::uint64_t seq = 0;  // the number in the id
   std::string kind;       // "start", "end"
   std::string at;         // "2026-11-22T10:00:00Z"
   std::string tenant;     // without tenants: the partition
@@ -28,9 +28,9 @@ struct UsageEvent {
   std::string job;  // "12", "12_3"
   std::uint32_t attempt = 0;
   std::string job_type;  // "batch", "array", "interactive"
-  std::string plan;      // of the price book
+  std::string plan;      // plan of the price book
   std::string rate;      // in a "start": cost per hour
-  std::string started;   // in an "end"
+  std::string started;   // in an "end": when it started
   std::string outcome;   // in an "end": "completed", ..., "requeued"
   std::string cost;      // in an "end": four decimal places
   std::string credit;    // in an "end": the part of `cost` that is credited

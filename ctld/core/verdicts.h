@@ -25,7 +25,8 @@ class Verdicts {
 
  private:
   struct Entry {
-    std::uint64_t number = 0;  // JobClass::number: the same id may belong to another class by now
+    std::uint64_t number =
+        0;  // JobClass::number, because the same id may belong to another class now
     sched::ClassVerdict verdict;
   };
   std::vector<Entry> entries_;  // by ClassId

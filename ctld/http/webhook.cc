@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kFirstPause{1};  // pause after the first failure
 constexpr std::chrono::seconds kLastPause{60};
 constexpr std::chrono::seconds kLookAgain{5};
 
-// How far the file was delivered; 0 if nothing is known.
+// How far the file was delivered; 0 if that is not known.
 std::uint64_t read_mark(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[32];
@@ -133,7 +133,7 @@ Result<std::uint64_t> Webhook::send_some(std::uint64_t from) {
   std::string body(kMostBatch, '\0');
   std::size_t have = 0, whole = 0;
   while (whole == 0) {
-    if (have == body.size()) body.resize(body.size() * 2);  // one long line
+    if (have == body.size()) body.resize(body.size() * 2);  // a single long line
     const ssize_t n =
         ::pread(fd.get(), body.data() + have, body.size() - have, static_cast<off_t>(from + have));
     if (n < 0)

@@ -1,7 +1,6 @@
 // Sends the lines of a file (usage events) to a URL, in order, each at least once. A batch is sent
-// again until it is answered with 2xx. How far this went is stored in a file, so that sending
-// continues there after a restart. It runs on a thread of its own; pauses grow while nobody
-// answers.
+// again until it is answered with 2xx. The position is stored in a file, so that sending continues
+// there after a restart. It runs on a thread of its own; pauses grow while nobody answers.
 #pragma once
 
 #include <atomic>
@@ -15,7 +14,7 @@
 
 namespace gantry::http {
 
-// Octets in one POST; only a single long line may be more.
+// Octets in one POST; only a single long line may exceed this.
 inline constexpr std::size_t kMostBatch = 256 * 1024;
 
 struct Url {
@@ -30,7 +29,7 @@ class Webhook {
  public:
   using Note = std::function<void(std::string)>;  // called on the webhook's thread
 
-  // `lines` is the file that is sent; `mark` is the file that says how far it was delivered.
+  // `lines` is the file that is sent; `mark` is the file that stores how far it was delivered.
   Webhook(Url url, std::string lines, std::string mark, Note note);
   ~Webhook();
   Webhook(const Webhook&) = delete;
@@ -40,8 +39,8 @@ class Webhook {
 
  private:
   void run();
-  // Sends one batch. Returns the octets that were accepted; 0 = there is nothing; an error = not
-  // delivered.
+  // Sends one batch. Returns the number of octets that were accepted; 0 = nothing to send; an error
+  // = not delivered.
   Result<std::uint64_t> send_some(std::uint64_t from);
   Result<void> post(const std::string& body) const;
 

@@ -14,14 +14,15 @@ std::int64_t units_of(const Moment& m, const Node& n) {
                                          : static_cast<std::int64_t>(n.cpus.size());
 }
 
-struct Claims {                            // reservations in force
-  std::vector<sched::Reservation> oldest;  // those of jobs that have waited for oldest_first_after
-  std::set<std::uint32_t> served;          // jobs of the tenant that have claimed room
-  std::int64_t units = 0;                  // sum over the jobs in `served`
-  bool late = false;                       // one of these jobs starts later than the deadline
+struct Claims {  // reservations in force
+  std::vector<sched::Reservation>
+      oldest;                      // reservations of jobs that have waited for oldest_first_after
+  std::set<std::uint32_t> served;  // jobs of the tenant that have claimed nodes
+  std::int64_t units = 0;          // sum over the jobs in `served`
+  bool late = false;               // one of these jobs starts later than the deadline
 };
 
-// Collects the reservations in force. Room that jobs have claimed is taken off `room`, by node.
+// Collects the reservations in force. Subtracts from `room`, by node, what jobs have claimed.
 Claims claims_of(const Moment& m, std::size_t tenant, std::vector<std::int64_t>& room) {
   Claims claims;
   for (sched::Reservation& p : m.replica.reservations()) {
@@ -45,7 +46,7 @@ Claims claims_of(const Moment& m, std::size_t tenant, std::vector<std::int64_t>&
   return claims;
 }
 
-// Takes what jobs hold off `room`, and returns the parts that may be preempted. Jobs that are
+// Subtracts from `room` what jobs hold, and returns the parts that may be preempted. Jobs that are
 // leaving count as gone.
 std::vector<HeldUnits> held_units(const Moment& m, std::vector<std::int64_t>& room,
                                   std::vector<std::int64_t>& excess) {

@@ -1,5 +1,5 @@
-// For the measures: could somebody have made room for a job that a tenant's nominal quota allows?
-// If nobody could, the tenant's claim has no place, and the planner is not to blame for the wait.
+// For the measures of a replay: could any planner have made room for a job that a tenant's nominal
+// quota allows? If not, the planner is not the cause of the wait.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Moment {  // a moment of a replay, at Outcome::end
 };
 
 // Also true if the search for a proof would take too long (places.h). A job for which others are
-// leaving already has its room, so it is not looked at.
+// leaving has its place already, so it is not examined.
 [[nodiscard]] bool claim_has_place(const Moment& moment, std::size_t tenant);
 
 }  // namespace gantry::replay

@@ -13,7 +13,7 @@ std::vector<double> pour(const std::vector<double>& demands, const std::vector<d
   std::vector<double> out(n);
   double first = 0;
   for (std::size_t i = 0; i < n; ++i) first += out[i] = std::min(demands[i], bases[i]);
-  if (first > amount) {  // more is guaranteed than exists: all guarantees shrink alike
+  if (first > amount) {  // the guarantees exceed the cluster, so all shrink in proportion
     for (double& x : out) x *= amount / first;
     return out;
   }
@@ -27,7 +27,7 @@ std::vector<double> pour(const std::vector<double>& demands, const std::vector<d
   });
   double weight = 0;
   for (const std::size_t i : open) weight += weights[i];
-  for (const std::size_t i : open) {  // the child that is full first comes first
+  for (const std::size_t i : open) {  // the child whose demand is met first comes first
     const double more = std::min(demands[i] - out[i], rest * weights[i] / weight);
     out[i] += more;
     rest -= more;

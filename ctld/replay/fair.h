@@ -1,9 +1,10 @@
-// Computes fair shares: weighted water-filling of the present demands over the quota tree.
+// Computes fair shares: divides the cluster among the present demands, by weight, down the quota
+// tree ("water-filling").
 //
 // At each node of the tree, from the top, every child first gets what it demands of its own quota,
 // min(demand, subtree quota). The rest of the node's amount is distributed to the children that
 // want more, so that (extra / weight) is equal for all of them. Demands end at the borrowing
-// limits, and what a child does not lend (lending limit) goes to nobody else. Without quota the
+// limits, and what a child does not lend (lending limit) goes to no other child. Without quota the
 // whole amount is distributed by weight.
 #pragma once
 
@@ -21,8 +22,8 @@ std::vector<double> pour(const std::vector<double>& demands, const std::vector<d
 
 class FairShares {
  public:
-  // `nodes` has the quota node of each tenant; kNoIndex: none, weight 1. `total` and all results
-  // are in units of 1 / `scale` of the resource.
+  // `nodes` has the quota node of each tenant; kNoIndex means none, with weight 1. `total` and all
+  // results are in units of 1 / `scale` of the resource.
   FairShares(sched::TenancyPtr tenancy, std::vector<std::uint32_t> nodes, Resource resource,
              std::int64_t scale, double total);
 

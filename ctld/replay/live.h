@@ -1,4 +1,4 @@
-// A job of a trace while it is replayed, and how the trace's jobs become such.
+// A job of a trace during a replay, and how it is made from the trace.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ struct Live {
   sched::ClassKey key;
   std::optional<sched::ShareId> share;
   Duration run{};        // run time, cut off at the time limit
-  Duration saved{};      // the part of `run` that was saved when this attempt began
+  Duration saved{};      // the part of `run` that was saved before this attempt began
   Duration saved_now{};  // the part that was saved at the last checkpoint of this attempt
   std::optional<Duration> every;
   Instant started{};  // start of this attempt
-  Instant ends_by{};  // when leaving: its latest end
+  Instant ends_by{};  // if it is leaving: its latest end
   std::optional<Instant> checkpoint;
   std::vector<sched::NodeGrant> grants;
   double rate = 0;  // charge rate at present
@@ -36,9 +36,9 @@ struct Live {
 Result<void> enrol(const std::string& trace, const TraceJob& job, const Site& site,
                    ShareBook& shares, Live& live);
 
-// Makes all jobs of the trace, by index, and writes what is known of their results into `out`.
-// `out` must have the tenants and a result for each job. A job that is larger than the cluster is
-// left out, with a note. `checkpoint_every` is for jobs that do not say how often they save.
+// Makes all jobs of the trace, by index, and writes what is known of their results into `out`,
+// which must have the tenants and a result for each job. A job larger than the cluster is left out,
+// with a note. `checkpoint_every` is for jobs that do not tell how often they save their state.
 Result<std::vector<Live>> enrol_all(const Trace& trace, const Cluster& cluster, const Site& site,
                                     std::optional<Duration> checkpoint_every, ShareBook& shares,
                                     Outcome& out);

@@ -6,7 +6,8 @@
 namespace gantry::replay {
 namespace {
 
-constexpr Duration kSettled = hours(1);  // a tenant backlogged for so long counts for Jain's index
+constexpr Duration kSettled =
+    hours(1);  // a tenant that has waited this long counts for Jain's index
 
 double to_seconds(Duration d) {
   return static_cast<double>(d.us) / 1e6;
@@ -28,7 +29,7 @@ Meter::Meter(FairShares fair, std::size_t tenants, double total, Duration deadli
     if (fair_.has_quota(t)) measures_[t].nominal = fair_.nominal(t);
 }
 
-// True if waiting jobs with so many units would fit in the tenant's nominal quota, and another
+// True if waiting jobs with this many units would fit in the tenant's nominal quota while another
 // tenant borrows, so that the tenant may claim its quota.
 bool Meter::claims(std::size_t t, std::int64_t units) const {
   const Tenant& tenant = state_[t];
@@ -88,8 +89,8 @@ void Meter::settle_claims(std::size_t tenant) {
     claim.first = t.order.begin()->second;
     t.claims.push_back(claim);
   }
-  // A claim does not belong to a fixed job, because jobs come and go. The oldest claims get the
-  // sizes of the smallest jobs.
+  // A claim belongs to no particular job, because jobs come and go. The oldest claims get the sizes
+  // of the smallest jobs.
   for (std::size_t i = 0; i < sizes.size(); ++i) t.claims[i].units = sizes[i];
   if (t.order.empty() || !claims(tenant, t.order.begin()->second)) {
     t.first_since.reset();
@@ -136,8 +137,8 @@ void Meter::advance(Instant now, const HasPlace& has_place) {
     }
     if (t.claims.empty()) continue;
     m.below += dt;
-    // The deadline of a claim does not run as long as nobody can free the nodes that it needs; it
-    // begins when somebody can.
+    // The deadline of a claim does not run while nobody can free the nodes that it needs; it starts
+    // when that becomes possible.
     if (has_place && !has_place(i)) state_[i].no_place = now;
     const Instant placed = t.no_place ? *t.no_place + deadline_ : now_;
     const auto count = [&](Instant since, double& violation, double& no_place) {

@@ -1,17 +1,18 @@
 // Measures a replay while it runs: integrals over virtual time of what tenants use, want, and would
-// have in a fair division. Definitions:
+// get in a fair division. Definitions:
 //
 //   share error      the mean of |use - fair| / cluster over the time in which the tenant has
 //                    waiting jobs
 //   claims           While another tenant borrows, a tenant has claims: one for each of its waiting
-//                    jobs, the smallest first, as far as they fit in its nominal quota together
+//                    jobs, the smallest first, as long as they fit in its nominal quota together
 //                    with what it uses. When one of its jobs starts, its oldest claims are met, up
 //                    to the units of the job
 //   quota violation  the time in which a claim is older than the reclaim deadline, although
 //                    somebody could have made room for it for as long as the deadline
 //   no place         the time of late claims in which nobody could make room, or somebody could for
-//                    less than the deadline. Nobody can if no set of jobs that may be taken from
-//                    other tenants frees the nodes that one of the tenant's jobs needs (places.h),
+//                    less than the deadline. Nobody can if no set of other
+//                    tenants' jobs that may be preempted frees the nodes that one of the tenant's
+//                    jobs needs (places.h),
 //                    or if these nodes are reserved for a job that has waited for
 //                    controller.oldest_first_after, because no claim takes such nodes
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
@@ -34,7 +35,7 @@
 
 namespace gantry::replay {
 
-struct UseChange {  // from this time on a tenant used so many more units
+struct UseChange {  // from this time on a tenant used this many more units
   Instant at{};
   std::uint32_t tenant = 0;
   std::int64_t by = 0;
@@ -43,21 +44,23 @@ struct UseChange {  // from this time on a tenant used so many more units
 struct Violation {  // a claim that was not met in time
   std::uint32_t tenant = 0;
   Instant since{}, until{};
-  std::int64_t used = 0, smallest = 0;  // units, at its beginning: used, and of the smallest job
-  std::int64_t first = 0;               // units of the first waiting job in the tenant's order
-  std::int64_t units = 0;               // units that the claim asks for
-  double no_place = 0;  // seconds beyond the deadline in which no room could be made
+  std::int64_t
+      used = 0,
+      smallest = 0;  // units at its beginning: used by the tenant, and of its smallest waiting job
+  std::int64_t first = 0;  // units of the first waiting job in the tenant's order
+  std::int64_t units = 0;  // units that the claim asks for
+  double no_place = 0;     // seconds beyond the deadline in which no room could be made
 };
 
 struct TenantMeasure {
   double use = 0;         // unit-seconds
   double backlogged = 0;  // seconds
   double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
-  double below = 0;       // seconds with a claim to nominal quota that others borrow
-  double violation = 0;   // seconds of these with a claim older than the deadline
-  double no_place = 0;    // seconds in which no room could be made for such a claim
+  double below = 0;       // seconds in which the tenant had a claim
+  double violation = 0;   // seconds of these in which a claim was older than the deadline
+  double no_place = 0;    // seconds of late claims for which no room could be made
   double of_first = 0;    // violation if only the tenant's first job, in its order, could claim
-  double nominal = 0;     // units; 0 without quota
+  double nominal = 0;     // nominal quota in units; 0 without quota
 };
 
 class Meter {
@@ -87,11 +90,11 @@ class Meter {
 
  private:
   struct Tenant {
-    std::int64_t used = 0, wanted = 0;           // units running; units waiting
+    std::int64_t used = 0, wanted = 0;           // running units; waiting units
     std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
     std::map<Place, std::int64_t> order;         // units of the waiting jobs
     std::optional<Instant> waits_since, first_since;
-    Place first{};                    // the first place, since first_since
+    Place first{};  // the first place in that order, and since when it is the first
     std::optional<Instant> no_place;  // the last time when nobody could make room
     std::deque<Violation> claims;     // open claims, the oldest first
     sched::DecayedUsage use, fair;

@@ -11,12 +11,12 @@ namespace {
 constexpr std::size_t kMostJobs = 12;  // jobs on a node up to which every set of them is tried
 constexpr std::size_t kMostSteps = 200'000;  // steps of the search
 
-// The losses of each tenant from a set of jobs.
+// What each tenant loses through a set of jobs.
 class Losses {
  public:
   explicit Losses(const std::vector<std::int64_t>& excess) : excess_(excess) {}
 
-  // Adds a job. Returns false if its tenant would then lose more than it has to.
+  // Adds a job. Returns false if its tenant would then lose more than it must.
   bool add(const HeldUnits& h) {
     Loss& loss = of_[h.tenant];
     if (std::find(loss.jobs.begin(), loss.jobs.end(), std::pair{h.of_job, h.job}) !=
@@ -45,7 +45,7 @@ class Losses {
 struct Ways {
   std::vector<std::vector<HeldUnits>> sets;
   std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> kinds;  // tenant, units
-  bool alone = true;  // all its jobs run on this node only
+  bool alone = true;  // true if all its jobs run on this node only
 };
 
 Ways ways_of(std::int64_t missing, const std::vector<HeldUnits>& jobs,
@@ -82,7 +82,7 @@ class Places {
  public:
   Places(std::vector<Ways> nodes, const std::vector<std::int64_t>& excess)
       : nodes_(std::move(nodes)), losses_(excess) {
-    // Nodes with interchangeable sets become neighbours.
+    // Sorts nodes with interchangeable sets together.
     std::sort(nodes_.begin(), nodes_.end(), [](const Ways& a, const Ways& b) {
       return std::pair{a.kinds.size(), a.kinds} < std::pair{b.kinds.size(), b.kinds};
     });
@@ -126,7 +126,7 @@ bool could_have_place(const std::vector<std::int64_t>& room, const std::vector<H
     if (most < each) continue;
     Ways ways;
     if (there[n].size() > kMostJobs)
-      // Too many jobs to try every set: assume that it costs nothing.
+      // The node has too many jobs to try every set: assumes that freeing it costs nothing.
       ways.sets.emplace_back(), ways.kinds.emplace_back();
     else
       ways = ways_of(each - room[n], there[n], excess);

@@ -14,7 +14,7 @@
 
 namespace gantry::replay {
 
-struct HeldUnits {  // what a preemptible job holds on one node
+struct HeldUnits {  // what a preemptible job holds on a node
   std::uint32_t node = 0;
   std::uint32_t tenant = 0;
   std::int64_t units = 0;   // on this node
@@ -23,8 +23,8 @@ struct HeldUnits {  // what a preemptible job holds on one node
 };
 
 // `room` has the free units of each node, including those that are being freed. `excess` has the
-// units that each tenant uses beyond its nominal quota. The job needs `each` units on so many
-// `nodes`.
+// units that each tenant uses beyond its nominal quota. The job needs `each` units on this number
+// of `nodes`.
 bool could_have_place(const std::vector<std::int64_t>& room, const std::vector<HeldUnits>& held,
                       const std::vector<std::int64_t>& excess, std::uint32_t nodes,
                       std::int64_t each);

@@ -29,7 +29,7 @@ std::string words(double x, double y, std::string_view what, std::string_view mo
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more, escaped(what));
 }
 
-// The mean use of each tenant in each column of time, over `length` from the begin.
+// The mean use of each tenant in each column of time, over `length` from the start.
 std::vector<std::vector<double>> columns_of(const Outcome& o, Duration length) {
   std::vector<std::vector<double>> out(o.tenants.size(), std::vector<double>(kColumns, 0));
   const double span = std::max(1.0, static_cast<double>(length.us));
@@ -82,7 +82,7 @@ std::string frame(double y) {
       kLeft, y, kWidth, kHeight);
 }
 
-// All sides are drawn over one time axis, the longest one, so that they can be compared.
+// All sides of the comparison have the longest time axis, so that they can be compared.
 std::string use_plot(const Outcome& o, double y, Resource unit, Duration length) {
   const auto columns = columns_of(o, length);
   const auto total = static_cast<double>(o.total);
@@ -127,7 +127,8 @@ std::string use_plot(const Outcome& o, double y, Resource unit, Duration length)
   return out + frame(y) + time_axis(y + kHeight, static_cast<double>(length.us) / 1e6);
 }
 
-// Draws which part of the jobs waited at most how long; time is in logarithmic steps from 1 s.
+// Draws the part of the jobs that waited at most a given time; time is in logarithmic steps from 1
+// s.
 std::string wait_plot(const std::vector<Outcome>& sides, const Trace& trace, double y) {
   double longest = 10;
   std::vector<std::vector<double>> waits;

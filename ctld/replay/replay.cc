@@ -20,7 +20,7 @@
 namespace gantry::replay {
 namespace {
 
-constexpr int kMostRounds = 64;              // plans at the same moment
+constexpr int kMostRounds = 64;              // plans made for one moment
 constexpr std::size_t kProgressEvery = 512;  // moments between two messages of progress
 constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
@@ -78,7 +78,7 @@ class Replay {
   struct Event {
     Instant at;
     std::uint32_t job;
-    // Epoch of the job when the event was made; an event of an older epoch is void.
+    // The epoch of the job when the event was made; an event with an older epoch is void.
     std::uint32_t epoch;
     Kind kind;
     bool operator>(const Event& o) const {
@@ -276,7 +276,7 @@ class Replay {
     for (const sched::ShareChanged& share : shares_.take_changes()) replica_.apply(share);
   }
 
-  // How much of its run the job has done in this attempt, without what was saved before.
+  // How much of its run the job has done in this attempt, without the part that was saved before.
   [[nodiscard]] Duration progress_of(const Live& live, Instant t) const {
     return std::max(Duration{}, t - live.started - restart_of(live));
   }
@@ -361,10 +361,10 @@ class Replay {
   void plan(Instant t, bool freed) {
     std::optional<Instant> soonest;
     sched::Policy policy = site_.switches;
-    policy.verdicts = false;  // nobody reads them
-    // Planned jobs may move to an earlier start only when something has been freed. Without that,
-    // another look at the same room moves some jobs forward to the harm of small ones behind them
-    // (KTH: slowdown 91.7, not 88.9).
+    policy.verdicts = false;  // verdicts are not used in a replay
+    // Planned jobs may move to an earlier start only when something has been freed. Otherwise
+    // another search over the same nodes moves some jobs forward and delays small ones after them
+    // (KTH trace: slowdown 91.7 instead of 88.9).
     if (!freed) policy.replans = 0;
     for (int round = 0; round < kMostRounds; ++round) {
       const sched::Plan plan = sched::schedule(replica_, t, policy);
@@ -380,14 +380,14 @@ class Replay {
       const bool more = plan.stats.budget_spent && !plan.starts.empty();
       if (plan.preemptions.empty() && !more) break;
     }
-    // No end of a job brings this start: a job with a reservation starts when the reservation is
+    // This start follows no end of a job: a job with a reservation starts when the reservation is
     // due.
     next_start_.reset();
     if (!waiting_.empty() && (policy.keep_reservations || next_moment() == kNever))
       next_start_ = soonest;
   }
 
-  // Asks for the measures whether somebody could make room for the tenant's claim; see claims.h.
+  // For the measures: whether any planner could make room for the tenant's claim; see claims.h.
   [[nodiscard]] bool has_place(std::size_t tenant) const {
     return claim_has_place(
         {cluster_, site_, out_, *meter_, replica_, live_, waiting_, running_, deadline_}, tenant);
@@ -423,7 +423,7 @@ class Replay {
   sched::Replica replica_;
   std::vector<Live> live_;
   std::set<std::uint32_t> waiting_, running_;
-  std::optional<Instant> next_start_;  // the next start, as the last plan has it
+  std::optional<Instant> next_start_;  // the next start in the last plan
   std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;

@@ -20,15 +20,17 @@
 
 namespace gantry::replay {
 
-inline constexpr Duration kKillTime = seconds(5);  // from the end of the grace until nodes are free
-inline constexpr Duration kPlanningTime = seconds(1);  // time until a plan asks for it
+inline constexpr Duration kKillTime =
+    seconds(5);  // from the end of the grace time until the nodes are free
+inline constexpr Duration kPlanningTime =
+    seconds(1);  // time between a change and the plan that follows
 
-// Says whose quota the measures use: that of the replayed site or, for a side without tenants, that
-// of the other site.
+// Whose quota the measures use: that of the replayed site, or for a side without tenants that of
+// the other site.
 struct Yardstick {
   sched::TenancyPtr view = std::make_shared<const sched::Tenancy>();
   std::map<std::string, std::uint32_t> nodes;  // quota node by tenant
-  // Deadline of a reclaim; the longest grace of a class is added.
+  // Deadline of a reclaim; the longest grace time of a class is added.
   Duration deadline = kKillTime + kPlanningTime;
 };
 Yardstick yardstick_of(const Site& site);
@@ -46,7 +48,7 @@ struct Happening {
   Instant at{};
   What what = What::submitted;
   std::uint32_t job = 0;               // index in the trace
-  std::optional<std::uint32_t> other;  // if preempted: the job that needed the room
+  std::optional<std::uint32_t> other;  // if preempted: the job for which it had to leave
   double lost = 0;                     // unit-seconds of work
   std::string nodes;                   // if started: host list
 };
@@ -54,19 +56,19 @@ struct Happening {
 struct JobResult {
   std::int64_t units = 0;           // GPUs or cores
   std::uint32_t tenant = 0;         // index
-  std::optional<Instant> foretold;  // the first start that a plan has predicted
+  std::optional<Instant> foretold;  // first start that a plan predicted
   std::optional<Instant> started;   // first start
   std::optional<Instant> ended;     // final end
   std::uint32_t preemptions = 0;
   double lost = 0;         // unit-seconds
   bool cancelled = false;  // preempted by a class whose victims are cancelled
-  bool left_out = false;   // larger than the cluster
+  bool left_out = false;   // larger than the cluster, so not replayed
   bool given_up = false;   // it could no longer end before it was due
 };
 
 struct Outcome {
   std::string label;
-  std::vector<std::string> tenants;  // by index
+  std::vector<std::string> tenants;  // tenants by index
   std::vector<JobResult> jobs;       // as in the trace
   std::vector<TenantMeasure> measures;
   std::vector<UseChange> changes;
@@ -77,14 +79,14 @@ struct Outcome {
   Duration deadline{};
   std::int64_t total = 0;  // units of the cluster
   double jain = 1, jain_time = 0;
-  double reclaimed = 0;  // unit-seconds that jobs ran in room made by preemption
+  double reclaimed = 0;  // unit-seconds that jobs ran in places made free by preemption
   std::uint64_t plans = 0, backfilled = 0, preemptions = 0;
   std::string audit;  // audit of the replica at the end; "" = correct
 };
 
 struct ReplayOptions {
-  bool happenings = false;                   // keep the list of happenings
-  std::optional<Duration> checkpoint_every;  // for jobs that do not say it
+  bool happenings = false;                   // keep the list of what happened to jobs
+  std::optional<Duration> checkpoint_every;  // for jobs that do not tell it
   std::function<void(std::size_t done, std::size_t all)> progress;
 };
 

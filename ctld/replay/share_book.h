@@ -1,6 +1,6 @@
 // The fair-share tree of a replay: tenant, project and user, with decayed usage, as the controller
-// has it (ctld/core/tenancy/shares.h). A job is charged from its start until it has released
-// everything.
+// has it (ctld/core/tenancy/shares.h). A job is charged from its start until all its nodes are
+// released.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ class ShareBook {
     return node_for(node_for(top, account, shares), user, of_user);
   }
 
-  // From now on the leaf and everything above it are charged `by` more per second, for `jobs` more
+  // From now on the leaf and all nodes above it are charged `by` more per second, for `jobs` more
   // jobs.
   void change_rate(sched::ShareId leaf, Instant now, double by, int jobs) {
     for (std::optional<sched::ShareId> at = leaf; at; at = nodes_[at->value()].view.parent) {

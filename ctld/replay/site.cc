@@ -19,8 +19,8 @@ namespace gantry::replay {
 namespace {
 
 constexpr std::uint32_t kMostNodes = 1'000'000;
-constexpr std::uint32_t kMostPerNode = 65'535;  // the numbers of cores have 16 bits
-constexpr std::uint32_t kPlannedAhead = 100;    // the same as in the controller
+constexpr std::uint32_t kMostPerNode = 65'535;  // the number of cores has 16 bits
+constexpr std::uint32_t kPlannedAhead = 100;    // as in the controller
 
 std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
   std::uint32_t value = 0;
@@ -86,7 +86,7 @@ Result<bool> on_or_off(std::string_view key, std::string_view value) {
   return *flag;
 }
 
-// Sets a switch whose value is a length of time.
+// Sets a switch of the policy whose value is a length of time.
 Result<void> set_length(PolicyChoice& policy, std::string_view key, std::string_view value) {
   std::optional<bool> flag;
   if (const auto word = config::parse_bool(value); word && key != "half_life") flag = *word;
@@ -131,8 +131,8 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
       return fail(ErrorCode::usage,
                   fmt::format("policy: {}: must be 0 to {} or all, not \"{}\"", key, kMost, value));
     (key == "ahead" ? policy.switches.ahead : policy.switches.reservations) = *n;
-    // If every job has a plan, each plan is kept as early as possible: it is checked again after
-    // every end of a job.
+    // If every job has a reservation, all are kept as early as possible: each is checked again
+    // after every end of a job.
     if (value == "all") policy.switches.replans = *n;
     return {};
   }
@@ -194,7 +194,7 @@ void add_nodes(Site& site, const Cluster& cluster) {
 void add_queues(Site& site, const Cluster& cluster) {
   sched::PartitionChanged all;
   for (const sched::NodeChanged& node : site.nodes) all.nodes.push_back(node.node);
-  add_queue(site, "", all);  // for jobs without another queue
+  add_queue(site, "", all);  // the queue for all other jobs
   for (const PartitionConfig& config : cluster.partitions) {
     sched::PartitionChanged queue;
     for (const std::string& name : config.nodes)
@@ -267,7 +267,8 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
     return fail(ErrorCode::usage, "policy: tenants=mean is instead of documents, not with them");
   const bool tenants = !policy.paths.empty() || policy.mean_tenants;
   if (!tenants && text.find("promises") == std::string::npos)
-    policy.switches.keep_reservations = false;  // as the reference EASY: made anew in each plan
+    policy.switches.keep_reservations =
+        false;  // as in the reference EASY, which makes reservations again in each plan
   if (tenants && text.find("ahead") == std::string::npos) policy.switches.ahead = kPlannedAhead;
   return policy;
 }
@@ -353,7 +354,7 @@ Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster) {
   for (const NodeConfig& node : cluster.nodes)
     most = std::max(most, by_gpu ? node.gpus : node.cpus);
   std::uint32_t nodes = job.nodes > 0 ? job.nodes : (units + most - 1) / most;
-  if (job.nodes == 0)  // all nodes of a gang give the same amount
+  if (job.nodes == 0)  // all nodes of a gang provide the same amount
     while (units % nodes != 0) ++nodes;
   if (nodes > cluster.nodes.size() || units % nodes != 0 || units / nodes > most)
     return fail(ErrorCode::never_fits, fmt::format("{} {} on {} nodes of {}", units,

@@ -12,7 +12,7 @@
 //                        borrows less, if it has run for no longer than this (since its last
 //                        checkpoint); on: however long it has run
 //   oldest_first_after=72h|off  the option of gantry.yaml, with the same default
-//   deadlines=on|off     on: a job that is due at some time has that as its --deadline, and is
+//   deadlines=on|off     on: a job with a due time has it as its --deadline, and is
 //                        given up when it cannot end by then; off (default): late jobs are only
 //                        counted
 //   half_life=7d         half-life of usage in the fair share
@@ -41,7 +41,7 @@ struct Cluster {
   std::vector<NodeConfig> nodes;
   std::vector<PartitionConfig> partitions;  // from a gantry.yaml
   Resource unit = Resource::gpu;            // the unit of processors in the trace, and of shares
-  std::int64_t total = 0;                   // number of units: GPUs or whole cores
+  std::int64_t total = 0;                   // GPUs, or whole cores
 };
 Result<Cluster> read_cluster(const std::string& text);
 
@@ -57,11 +57,11 @@ struct PolicyChoice {
 };
 Result<PolicyChoice> parse_policy(const std::string& text);
 
-// A cluster under a policy: what the replica is told before the first job.
+// A cluster with a policy: what the replica is told before the first job.
 struct Site {
   std::string label;
   sched::Policy switches;
-  core::CompiledTenancy compiled;  // without tenants: one queue
+  core::CompiledTenancy compiled;  // without tenants it has one queue
   bool has_tenants = false;
   Duration oldest_first_after{};
   bool deadlines = false;

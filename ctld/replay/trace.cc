@@ -69,7 +69,7 @@ Result<std::string> unpack(const std::string& path) {
   return text;
 }
 
-// The first bytes of a packed file, which is no text.
+// The first bytes of a compressed file, which is not text.
 struct Packed {
   std::string_view magic, what;
 };
@@ -119,7 +119,7 @@ Result<T> number(std::string_view text, double low, double high) {
   return static_cast<T>(value);
 }
 
-// Reads seconds, or "36h", "1-12:00:00".
+// Reads a duration: seconds, or "36h", "1-12:00:00".
 Result<Duration> length(std::string_view text) {
   if (text.find_first_not_of("0123456789.") == std::string_view::npos) {
     ASSIGN(s, number<double>(text, 0, kMostSeconds));
@@ -128,8 +128,8 @@ Result<Duration> length(std::string_view text) {
   return config::parse_length(text);
 }
 
-// Reads what may follow the seconds of a date and time: a fraction of a second, and the clock's
-// offset from UTC. Without an offset it is UTC.
+// Reads what may follow the seconds of a date and time: a fraction of a second, and the offset from
+// UTC; without an offset it is UTC.
 std::optional<Duration> behind_seconds(std::string_view rest) {
   Duration more{};
   if (rest.starts_with('.')) {

@@ -27,7 +27,7 @@ using Numbers = std::array<double, 18>;
 struct Reader {
   const std::string& name;
   std::int64_t line = 0;
-  std::size_t longer = 0;  // lines with more than 18
+  std::size_t longer = 0;  // lines with more than 18 fields
 
   Result<Numbers> numbers(std::string_view text) {
     Numbers f;
@@ -82,7 +82,7 @@ Result<Trace> parse_swf(std::string_view text, const std::string& name, TenantFi
   trace.name = name;
   Reader reader{name};
   // A job that was swapped out or saved has one line for the whole job and one for each part
-  // (status 2 to 4). If the whole is there, the parts say nothing new.
+  // (status 2 to 4). If the line for the whole job is there, the others add nothing.
   std::vector<TraceJob> parts;
   std::set<std::uint64_t> whole;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// Reads traces that are tables: CSV with a header, JSON lists, and what `gacct --json` prints.
+// Reads traces that are tables: CSV with a header, JSON lists, and the output of `gacct --json`.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ class Objects {
     while (at_ <= list) step();
     return true;
   }
-  // The text of the next object; "" at the end of the list, or if it is no list of objects.
+  // The text of the next object; "" at the end of the list, or if the list contains something else.
   std::string_view next() {
     while (at_ < text_.size() && (is_blank(text_[at_]) || text_[at_] == ',')) step();
     line_of_object = line_;

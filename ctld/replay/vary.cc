@@ -46,8 +46,8 @@ Result<void> set_value(Variation& v, std::string_view key, std::string_view text
   return {};
 }
 
-// Gives the work of one GPU to several: the time becomes shorter in proportion, but is at least a
-// second.
+// Spreads the work of one GPU over several: the time becomes shorter in proportion, but stays at
+// least a second.
 void make_large(TraceJob& job, std::uint32_t gpus) {
   const auto shorter = [&](Duration d) { return std::max(seconds(1), Duration{d.us / gpus}); };
   if (job.processors > 0) job.processors = gpus;

@@ -4,7 +4,7 @@
 //
 // A variation is a list of words and KEY=VALUE, separated by commas:
 //   seed=N       seed for everything that is drawn (default 1)
-//   permute      the run times are dealt out anew among all jobs
+//   permute      the run times are permuted among all jobs
 //   arrivals=X   the times between submits are multiplied by X: 0.8 is a fifth more load
 //   from=T       only jobs that were submitted this long after the first one, or later
 //   length=T     and of these only the ones of a time span of this length

@@ -13,7 +13,7 @@
 namespace gantry::rpc {
 namespace {
 
-// The fields that say whom or what a request is about, by their names in the declarations.
+// The fields that tell whom or what a request is about, by their names in the declarations.
 constexpr std::string_view kNaming[] = {
     "account", "action",      "alert",     "all_mine",   "array",   "book",     "budget",
     "cluster", "component",   "count",     "credit",     "id",      "increase", "intent",
@@ -22,7 +22,7 @@ constexpr std::string_view kNaming[] = {
     "remove",  "reservation", "revoke",    "revoke_key", "role",    "signal",   "state",
     "step",    "steps",       "tenant",    "trigger",    "uid",     "user",     "users",
     "verdict"};
-constexpr std::size_t kMostValues = 6;  // of one list
+constexpr std::size_t kMostValues = 6;  // values of one list
 constexpr std::size_t kMostText = 100;  // bytes of one value
 
 using codec::Kind;
@@ -50,7 +50,7 @@ class About {
     for (const char* one = all.begin; one != all.end && left-- > 0; one += list.item->size) f(one);
   }
 
-  // A struct within may name what it is about, as a submit's `spec` does.
+  // A nested struct may also name what the request is about, as a submit's `spec` does.
   void look_into(const TypeInfo& type, const void* value, int depth) {
     if (type.kind == Kind::variant)
       look_into(*type.alternatives[type.count(value)].type, value, depth);

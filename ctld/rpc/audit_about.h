@@ -1,5 +1,5 @@
-// What a request names, in a few words for the audit log: "job=12 node=n1". Only fields that hold
-// names and numbers are looked at; scripts, environments, secrets and comments never get there.
+// What a request names, in a few words for the audit log: "job=12 node=n1". Only fields with names
+// and numbers are used; scripts, environments, secrets and comments never get into the log.
 #pragma once
 
 #include <string>

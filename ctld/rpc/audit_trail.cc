@@ -28,7 +28,8 @@ void AuditTrail::begin(core::ConnectionId connection, std::uint64_t request, aud
 
 Result<void> AuditTrail::finish(core::ConnectionId connection, std::uint64_t request,
                                 const Error* refused, Instant now) {
-  const auto it = noted_.lower_bound({connection, request});  // the earliest of this number
+  const auto it =
+      noted_.lower_bound({connection, request});  // the earliest request with this number
   if (it == noted_.end() || it->first != std::pair{connection, request}) return {};
   Noted noted = std::move(it->second);
   noted_.erase(it);

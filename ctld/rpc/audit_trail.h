@@ -1,10 +1,10 @@
 // The audit log as requests make it: a request is noted when it comes, and written when its answer
-// is known. Written are all requests that change something, those that need a role, looks at the
-// scripts and output of other users' jobs, and refused credentials.
+// is known. The log gets all requests that change something, those that need a role, those that
+// read scripts and output of other users' jobs, and refused credentials.
 //
 // Order and durability: the record of a change by an administrator or operator, and of one that
-// gives rights, is on the disk before the answer leaves (must_sync()). All others, submits by
-// operators too, are there within a second (sync()); if the machine crashes before that, the
+// gives rights, is on the disk before the answer leaves (must_sync()). All others, including
+// submits by operators, are there within a second (sync()); if the machine crashes before that, the
 // journal still has what they changed.
 #pragma once
 
@@ -25,19 +25,20 @@ class AuditTrail {
  public:
   explicit AuditTrail(audit::AuditLog log) : log_(std::move(log)) {}
 
-  // Whether a request with this row is written whoever sends it.
+  // Whether requests of this row are recorded whoever sends them.
   static bool is_written(const proto::MessageRow& row);
 
-  // What is known when the request comes: everything but the outcome. `weighty`: its record has to
-  // be on the disk before the answer.
+  // What is known when the request comes: everything except the outcome. `weighty`: its record has
+  // to be on the disk before the answer.
   void begin(core::ConnectionId connection, std::uint64_t request, audit::Record record,
              bool weighty);
-  // The answer is known; nothing happens if the request was not noted. `refused` = null: done.
+  // Records the answer; does nothing if the request was not noted. `refused` is null if it was
+  // carried out.
   Result<void> finish(core::ConnectionId connection, std::uint64_t request, const Error* refused,
                       Instant now);
-  // The connection has ended: what is still noted for it gets no answer.
+  // The connection has ended: requests that are still noted for it get no answer.
   Result<void> forget(core::ConnectionId connection, Instant now);
-  // Writes what has its outcome already.
+  // Writes a record whose outcome is known.
   Result<void> write(audit::Record record);
 
   [[nodiscard]] bool must_sync() const { return must_sync_; }
@@ -50,12 +51,12 @@ class AuditTrail {
     bool weighty = false;
   };
   audit::AuditLog log_;
-  // A client may use one number for several requests: each of them is written.
+  // A client may use one number for several requests; each of them is recorded.
   std::multimap<std::pair<core::ConnectionId, std::uint64_t>, Noted> noted_;
   bool must_sync_ = false;
 };
 
-// The error that an answer is, or that every part of it is; null = something was done.
+// The error of an answer that is one, or in which every part failed; null if something was done.
 std::optional<Error> refusal_in(const core::ReplyMessage& reply);
 
 }  // namespace gantry::rpc

@@ -41,7 +41,7 @@ proto::Role IdentityCheck::role_of(const std::string& user) const {
   return admin ? proto::Role::admin : proto::Role::user;
 }
 
-// Fills in what a token says beside its user: until when it counts, and groups.
+// Fills in what a token contains besides its user: its end, and groups.
 Result<Owner> IdentityCheck::by_token(std::string_view token, Instant now, core::Identity& who) {
   const bool by_another = secrets::OutsideIssuer::may_have_made(token);
   if (by_another && !outside_)
@@ -123,7 +123,8 @@ std::string IdentityCheck::claimed(const proto::Authenticate& request) const {
       const auto user = user_of_key_(*key);
       return user ? *user : "key " + net::to_hex(key->view());
     }
-    case proto::AuthMethod::munge: break;  // encrypted; the refusal says what munged could read
+    case proto::AuthMethod::munge:
+      break;  // the token is encrypted; the refusal has what munged could read
   }
   return {};
 }

@@ -26,26 +26,27 @@ class IdentityCheck {
   using UserOfKey = std::function<std::optional<std::string>(const auth::VerifyKey&)>;
   IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key,
                 const auth::SigningSeed& token_key);
-  // From now on tokens of oidc_issuer, if there is one, are credentials too. They speak for nobody
-  // with uid 0. The error names the file of its keys and says what is wrong with it.
+  // From now on tokens of oidc_issuer, if there is one, are credentials too. They never stand for
+  // uid 0. The error names the file of its keys and tells what is wrong with it.
   Result<void> accept_issuer(const ControllerConfig& config);
-  // Why the newest content of that file is not used, once for each content; "" = nothing new.
+  // Why the newest content of that file is not used, reported once for each content; "" = nothing
+  // new.
   std::string new_fault() { return outside_ ? outside_->new_fault() : std::string(); }
 
   struct Proof {
     core::Identity identity;
-    std::string registered_key;  // hex; "" = proved without a registered key
+    std::string registered_key;  // hex; "" = not proved by a registered key
   };
-  // The error unauthenticated says why the credential is not valid for this session.
+  // The error unauthenticated tells why the credential is not valid for this session.
   Result<Proof> check(const proto::Authenticate& request, const net::PublicKey& session,
                       Instant now);
-  // The identity of a user of whom a login node says that it asks. The error unauthenticated means
-  // that the user database does not have the user.
+  // The identity of a user for whom a login node asks. The error unauthenticated means that the
+  // user database does not have the user.
   Result<core::Identity> at_login_node(Uid uid, Instant now);
-  // The names of the groups that the owner of a job is in now, as this host's user database has
-  // them; none if it has another user or none with this uid.
+  // The names of the present groups of a job's owner, from this host's user database; none if this
+  // uid has another name there, or none.
   std::vector<std::string> groups_of(const Owner& owner, Instant now);
-  // For the log: the user that a refused credential claims; "" = it names none.
+  // For the log: the user whom a refused credential names; "" = none.
   [[nodiscard]] std::string claimed(const proto::Authenticate& request) const;
   // The role of a login name, from the configuration's list of admins.
   [[nodiscard]] proto::Role role_of(const std::string& user) const;
@@ -56,7 +57,7 @@ class IdentityCheck {
   bool allow_munge_;
   UserOfKey user_of_key_;
   auth::SigningSeed token_key_;
-  std::unique_ptr<secrets::OutsideIssuer> outside_;  // null: no other issuer counts
+  std::unique_ptr<secrets::OutsideIssuer> outside_;  // null: no other issuer is accepted
   auth::UserCache users_;
   auth::GroupNames groups_;
 };

@@ -41,7 +41,7 @@ LoginNodes LoginNodes::from(const Config& config, std::vector<std::string>& prob
   for (const std::string& name : config.controller.login_nodes) {
     const auto node = std::find_if(config.nodes.begin(), config.nodes.end(),
                                    [&](const NodeConfig& n) { return n.name == name; });
-    if (node == config.nodes.end()) continue;  // load_config() refuses it
+    if (node == config.nodes.end()) continue;  // excluded by load_config()
     const std::string host = host_of(node->address);
     std::set<std::string> addresses = addresses_of(host);
     if (addresses.empty())

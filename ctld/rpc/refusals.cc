@@ -7,8 +7,7 @@ namespace {
 
 constexpr std::int64_t kRefusalTime = 1'000'000 / kRefusalsPerSecond;
 constexpr std::int64_t kFullBucket = kRefusalsAtOnce * kRefusalTime;
-constexpr std::size_t kMostNetworks =
-    4'096;  // more of them than this are looked through for full ones
+constexpr std::size_t kMostNetworks = 4'096;  // with more entries than this, full ones are removed
 
 }  // namespace
 
@@ -30,7 +29,7 @@ void Refusals::refused(const std::string& network, Instant now) {
     std::erase_if(buckets_, [&](const auto& entry) {
       return entry.second.left_us + (now - entry.second.filled).us >= kFullBucket;
     });
-  // With so many attackers, counting them is of no use.
+  // With this many attackers, counting them is useless.
   if (buckets_.size() >= kMostNetworks) buckets_.clear();
   Bucket& bucket = buckets_.try_emplace(network, Bucket{kFullBucket, now}).first->second;
   fill(bucket, now);

@@ -1,7 +1,7 @@
-// Limits how many credentials of one network are refused before no more of that network are checked
-// for a while. Checking one takes time of the loop (munge asks its daemon), and strangers may send
-// any number of them. Users in the same network as an attacker may have to ask again; nobody else
-// is affected.
+// Limits how many credentials of one network are refused before credentials of that network are not
+// checked any more for a while. Checking one takes time of the loop (munge asks its daemon), and
+// strangers may send any number of them. Users in the same network as an attacker may have to ask
+// again; nobody else is affected.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gantry::rpc {
 
-inline constexpr std::int64_t kRefusalsPerSecond = 20;  // for one network
+inline constexpr std::int64_t kRefusalsPerSecond = 20;  // refusals of one network
 inline constexpr std::int64_t kRefusalsAtOnce = 200;
 
 class Refusals {

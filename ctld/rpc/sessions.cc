@@ -1,4 +1,4 @@
-// A list in the order of use, with an index by name (peer or channel) and one by id.
+// A list in the order of last use, with an index by name (peer or channel) and one by id.
 #include "ctld/rpc/sessions.h"
 
 #include "common/assert.h"

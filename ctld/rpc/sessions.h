@@ -2,10 +2,11 @@
 // channel that a node relays from inside a job, or one that a login node relays for a user of its
 // machine.
 //
-// A session is a connection together with the key that it has proved, and ends with the connection:
-// the owner drops it then, and no later connection has its number. If there are still too many
+// A session is a connection together with the key that it has proved. It ends with the connection:
+// its owner removes it, and no later connection gets its number. If there are still too many
 // sessions, the ones idle longest are removed; their next message has to authenticate again. Peers,
-// channels of jobs and channels of users have a table each, so that jobs cannot push out clients.
+// channels of jobs and channels of users have a table each, so that sessions of jobs cannot
+// displace those of clients.
 #pragma once
 
 #include <list>
@@ -26,22 +27,22 @@ inline constexpr std::size_t kMaxSessions = 65'536;
 
 struct Session {
   core::ConnectionId id;
-  net::PeerId peer{};  // of the router; of a user: the node's; unused for jobs
+  net::PeerId peer{};  // peer of the router; for a user, the node's; unused for jobs
   net::PublicKey key;
   std::string z85;                                   // the key as text, made once
-  net::Standing standing = net::Standing::stranger;  // what the router knows about it
+  net::Standing standing = net::Standing::stranger;  // what the router knows about the peer
   std::optional<core::Identity> identity;            // set by Authenticate
-  std::string registered_key;          // hex: the key that proved it; "" = it was none
+  std::string registered_key;          // hex: the key that proved the identity; "" = none did
   std::optional<Uid> counted;          // set if it is counted among the connections of this user
-  std::optional<Error> refused;        // why it has no identity, if it was told so
+  std::optional<Error> refused;        // why it has no identity, if the peer was told that
   std::uint32_t strange_messages = 0;  // messages that came before it had an identity
   std::uint32_t refusals = 0;          // refused credentials
   bool cut_off = false;                // its further messages are ignored
-  std::string node;                    // relayed: the node that relays it
-  std::uint64_t channel = 0;           // relayed: the node's number of the connection
-  bool of_user = false;                // relayed: of a user of the node's machine, and no job
+  std::string node;                    // if relayed: the node that relays it
+  std::uint64_t channel = 0;           // if relayed: the node's number of the connection
+  bool of_user = false;  // if relayed: true for a user of the node's machine, false for a job
   [[nodiscard]] bool relayed() const { return !node.empty(); }
-  // Connections of nodes are recognised earlier (Server::receive_one).
+  // Connections of nodes are recognised before this (Server::receive_one).
   [[nodiscard]] proto::Sender sender() const {
     if (relayed() && !of_user) return proto::Sender::job;
     return identity ? proto::Sender::client : proto::Sender::stranger;
@@ -50,14 +51,14 @@ struct Session {
 
 class SessionTable {
  public:
-  // Sessions are numbered from `first` on. The tables of one core begin far apart, so that numbers
-  // never meet.
+  // Sessions are numbered from `first` on. The tables of one core begin far apart, so that their
+  // numbers never overlap.
   explicit SessionTable(std::uint64_t first, std::size_t limit = kMaxSessions)
       : limit_(limit), next_id_(first) {}
 
   // The session of a peer or relayed channel; it is created when it is first seen. The reference is
-  // valid until the next call. `dropped` receives the id of a session that had to make room; the
-  // caller has to drop it.
+  // valid until the next call. `dropped` gets the id of a session that was removed to make room;
+  // the caller has to drop it.
   Session& of_peer(net::PeerId peer, const net::PublicKey& key,
                    std::optional<core::ConnectionId>& dropped);
   Session& of_channel(const std::string& node, std::uint64_t channel,

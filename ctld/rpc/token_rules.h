@@ -10,10 +10,9 @@ namespace gantry::rpc {
 
 inline constexpr Duration kUsualTokenLifetime = minutes(30);  // as in Slurm
 
-// Users may make tokens for themselves, administrators for anybody. Somebody who has proved
-// identity with a token can only make a token for the same user, whatever the role, that ends no
-// later than the first. The errors are permission_denied and invalid_argument, with the sentence.
-// Whether the user exists is not checked.
+// Users may make tokens for themselves, administrators for anybody. A user who has proved identity
+// with a token, whatever the role, can only make a token for the same user that ends no later. The
+// errors are permission_denied and invalid_argument. Whether the user exists is not checked.
 Result<auth::Token> token_for(const core::Identity& who, const proto::MakeToken& asked,
                               Duration longest, Instant now);
 

@@ -1,5 +1,5 @@
-// A bucket counts time. It holds up to kBurstSeconds and fills as the clock goes. A request takes
-// one period out of it, or a multiple of the loop time that it needed.
+// A bucket counts time. It holds up to kBurstSeconds and fills as time passes. A request takes one
+// period out of it, or a multiple of the loop time that it needed.
 #include "ctld/rpc/user_limits.h"
 
 #include <fmt/core.h>
@@ -12,7 +12,7 @@ namespace gantry::rpc {
 namespace {
 
 constexpr std::int64_t kFull = kBurstSeconds * 1'000'000;
-constexpr std::size_t kBuckets = 4096;  // more of them than this are looked through for full ones
+constexpr std::size_t kBuckets = 4096;  // with more entries than this, full ones are removed
 
 }  // namespace
 

@@ -1,11 +1,11 @@
-// Limits how much one user may ask of the controller: connections at a time, and requests per
-// second over all of them and from all jobs. So a program that asks in a loop does not keep other
-// users waiting.
+// Limits how many requests one user may send to the controller: connections at a time, and requests
+// per second over all of them and from all jobs. So a program that asks in a loop does not keep
+// other users waiting.
 //
 // Requests are counted by a token bucket for each uid, which holds kBurstSeconds' worth of
 // requests. A request that takes the controller's loop long costs more than one: in the long run a
-// user gets one part in kLoopShare of the loop's time. A refused request (too_many) may be sent
-// again later, and the commands do so. The caller gives the time.
+// user gets at most 1 / kLoopShare of the loop's time. A refused request (too_many) may be sent
+// again later, and the commands do so. The caller passes the time.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class UserLimits {
   // `crowded` means that all users together have so many connections that each gets only
   // kFairConnections.
   Result<void> connected(Uid uid, const std::string& user, bool crowded = false);
-  void disconnected(Uid uid);  // for a connection that was counted
+  void disconnected(Uid uid);  // for a connection that connected() counted
   // Counts one more request. The error too_many means that it is not counted.
   Result<void> requested(Uid uid, const std::string& user, Instant now);
   // Charges a counted request with the time that it took the loop. However long that was, the user
@@ -49,7 +49,7 @@ class UserLimits {
     // took if that is more. Below 0: requests took more than was left.
     std::int64_t left_us = 0;
     Instant filled{};
-    // The cost of requests beyond one period each, since the bucket was full.
+    // What requests cost beyond one period each, since the bucket was last full.
     std::int64_t costly_us = 0;
   };
   [[nodiscard]] std::int64_t period_us() const;
@@ -61,15 +61,15 @@ class UserLimits {
   std::uint64_t refused_ = 0;
 };
 
-// Limits how many questions of one user other threads have at a time, so that one user takes only a
-// few places in queues that all share.
+// Limits how many queries of one user other threads have at a time, so that one user takes only a
+// few places in shared queues.
 class UserQuestions {
  public:
   explicit UserQuestions(std::size_t most) : most_(most) {}
 
-  // Counts one more question. The error too_many means that it is not counted.
+  // Counts one more query. The error too_many means that it is not counted.
   Result<void> asked(Uid uid, const std::string& user);
-  void answered(Uid uid);  // for a question that was counted
+  void answered(Uid uid);  // for a query that was counted
 
  private:
   std::size_t most_;

@@ -6,7 +6,7 @@
 namespace gantry::scale {
 namespace {
 
-// Erlang B by its recursion, one server more at each step.
+// Erlang B by its recursion, adding one server at each step.
 class Blocking {
  public:
   explicit Blocking(double load) : load_(load) {}
@@ -14,7 +14,7 @@ class Blocking {
     ++servers_;
     blocked_ = load_ * blocked_ / (servers_ + load_ * blocked_);
   }
-  [[nodiscard]] double waiting() const {  // Erlang C
+  [[nodiscard]] double waiting() const {  // probability of waiting: Erlang C
     if (load_ <= 0) return 0;
     if (servers_ <= load_) return 1;
     return blocked_ / (1 - load_ / servers_ * (1 - blocked_));

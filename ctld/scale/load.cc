@@ -115,7 +115,7 @@ LoadSum ServiceLoad::last(std::int64_t seconds, Instant now) const {
   if (first_second_ < 0) return out;
   const std::int64_t end = second_of(now);
   std::int64_t begin = std::max(end - std::min(seconds, kSeconds - 1), first_second_);
-  if (begin == end) begin = end - 1;  // the very first second counts although it is not over
+  if (begin == end) begin = end - 1;  // the very first second counts although it has not ended
   for (std::int64_t at = begin; at < end; ++at) {
     const Second& one = seconds_[static_cast<std::size_t>(at % kSeconds)];
     if (one.at != at) continue;
@@ -171,7 +171,8 @@ void ServiceLoad::remember(const std::vector<std::uint32_t>& history, std::uint6
   const std::int64_t end = begin + kMinutes;
   const std::int64_t oldest = newest_minute_ - kMinutes + 1;
   for (std::int64_t m = std::max(begin, oldest); m < end; ++m) {
-    if (first_minute_ >= 0 && m >= first_minute_) break;  // from here on it knows better
+    if (first_minute_ >= 0 && m >= first_minute_)
+      break;  // from here on its own counts are newer than the history
     rates_[static_cast<std::size_t>(m % kMinutes)] =
         history[static_cast<std::size_t>(m / kMinutesOfSpan) % kHistory];
   }

@@ -12,9 +12,10 @@ namespace {
 using tenancy::RolloutKind;
 
 constexpr std::uint32_t kWhole = 1000;
-constexpr std::uint32_t kMostFailures = 3;     // until a set that never was ready goes back
-constexpr std::uint64_t kFewestRequests = 50;  // before errors and times say something
-constexpr std::uint32_t kSurgePart = 4;        // a quarter more replicas while it is rolling
+constexpr std::uint32_t kMostFailures =
+    3;  // failures after which a set that was never ready is rolled back
+constexpr std::uint64_t kFewestRequests = 50;  // before error rates and times are judged
+constexpr std::uint32_t kSurgePart = 4;        // a quarter more replicas during a rolling rollout
 
 std::uint32_t part_of(std::uint32_t n, std::uint32_t part) {
   return (n * part + kWhole - 1) / kWhole;
@@ -32,7 +33,7 @@ bool keeps(const SetFacts& set, Duration target, std::uint32_t percentile) {
   return set.times.within(target) * 100 >= static_cast<double>(set.times.sum()) * percentile;
 }
 
-// Why the fresh set must go; "" if it may stay.
+// Why the new set must be rolled back; "" if it may stay.
 std::string fault_of(const tenancy::ServiceRollout& how, Duration target, std::uint32_t percentile,
                      const RolloutFacts& f) {
   if (f.fresh.failures >= kMostFailures && f.fresh.ready == 0)
@@ -59,7 +60,7 @@ std::uint32_t first_part(const tenancy::ServiceRollout& how) {
   switch (how.kind) {
     case RolloutKind::canary: return std::min(how.step * 10, kWhole);
     case RolloutKind::blue_green: return 0;
-    case RolloutKind::rolling: return kWhole;  // by the number of replicas that are ready
+    case RolloutKind::rolling: return kWhole;  // in proportion to the ready replicas
   }
   return kWhole;
 }
@@ -75,8 +76,8 @@ SetCounts counts_of(const tenancy::ServiceRollout& how, const RolloutFacts& f) {
     case RolloutKind::canary: {
       const std::uint32_t part = f.fresh.part;
       const std::uint32_t fresh = n == 0 ? 0 : std::max(1u, part_of(n, part));
-      // The ones before leave one by one as the fresh ones that take over from them are ready:
-      // where there is no room for both, each makes room for the next.
+      // Old replicas leave one by one as the new ones that replace them become ready. If not both
+      // fit, each old one makes room for the next new one.
       const std::uint32_t left = part_of(n, kWhole - part);
       const std::uint32_t ready = std::min(f.fresh.ready, n);
       const std::uint32_t before = f.fresh.ready >= fresh ? left : std::max(left, n - ready);

@@ -1,5 +1,5 @@
-// How a changed version of a service comes in place of the one before it: how many replicas of each
-// there are to be, and when requests move on, or go back.
+// How a changed version of a service replaces the one before: how many replicas each should have,
+// and when requests move to the new one, or back.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gantry::scale {
 
-// Of one set of replicas (ReplicaSet), since the rollout's last step.
+// Facts about one set of replicas (ReplicaSet) since the rollout's last step.
 struct SetFacts {
   std::uint32_t part = 0;      // thousandths of the version's requests
   std::uint32_t ready = 0;     // replicas that can take requests
@@ -24,23 +24,23 @@ struct SetFacts {
 struct RolloutFacts {
   std::uint32_t wanted = 0;  // replicas of the version
   Instant now{};
-  Instant stepped{};  // when the rollout began, or made its last step
+  Instant stepped{};  // when the rollout began, or took its last step
   SetFacts before, fresh;
 };
 
 struct RolloutStep {
   enum class Kind : std::uint8_t {
-    wait,    // nothing changes
-    move,    // `part` of the requests go to the fresh set
-    finish,  // the set before goes
-    back,    // the fresh set goes
+    wait,    // no change
+    move,    // move `part` of the requests to the new set
+    finish,  // remove the old set
+    back,    // roll back: remove the new set
   };
   Kind kind = Kind::wait;
   std::uint32_t part = 0;
-  std::string why;  // for people: the numbers that led to it
+  std::string why;  // for people: the numbers that led to the step
 };
 
-// How many replicas each set is to have now.
+// How many replicas each set should have now.
 struct SetCounts {
   std::uint32_t before = 0, fresh = 0;
 };
@@ -49,7 +49,7 @@ SetCounts counts_of(const tenancy::ServiceRollout& how, const RolloutFacts& fact
 RolloutStep next_step(const tenancy::ServiceRollout& how, Duration target, std::uint32_t percentile,
                       const RolloutFacts& facts);
 
-// The part of the requests with which a fresh set begins.
+// The part of the requests with which a new set begins.
 std::uint32_t first_part(const tenancy::ServiceRollout& how);
 
 }  // namespace gantry::scale

@@ -16,17 +16,17 @@ namespace {
 using tenancy::ScaleBy;
 using tenancy::Service;
 
-// Knative's two windows; a spike that the short one sees does not wait for the long one.
+// Knative's two windows; a spike in the short one counts without waiting for the long one.
 constexpr std::int64_t kLong = 60, kShort = 6;
-// How many standard deviations above chance a short span has to be. Arrivals are taken for random
-// (Poisson): a count of n has a deviation of sqrt(n).
+// How many standard deviations above the expected count a short span must be to count. Arrivals are
+// assumed to be random (Poisson): a count of n has a deviation of sqrt(n).
 constexpr double kSure = 2.0;
-// A replica's response times vary around their mean; so much of it is taken off the target before
-// the rest may be spent on waiting.
+// A replica's response times vary around their mean; this part of the mean is subtracted from the
+// target before the rest may be spent on waiting.
 constexpr double kServiceSpread = 1.25;
-// Where nothing is left of the target for waiting, replicas are kept this idle instead.
+// If nothing of the target is left for waiting, replicas are kept idle to this degree instead.
 constexpr double kLeastIdle = 0.5;
-constexpr Duration kSlowFor = seconds(60);  // until a larger shape is taken
+constexpr Duration kSlowFor = seconds(60);  // time until a larger shape is taken
 
 struct Need {
   std::uint32_t replicas = 0;
@@ -82,7 +82,7 @@ Need by_concurrency(const Service& s, const ServiceLoad& load, const ScaleFacts&
   const double target = s.scale.target_concurrency;
   const double calm = load.last(kLong, f.now).concurrency;
   const double fresh = load.last(kShort, f.now).concurrency;
-  // Knative's panic: the short window counts if it asks for twice of what is there.
+  // Knative's panic mode: the short window counts if it needs twice the replicas that exist.
   const bool panic = fresh / target >= 2.0 * std::max(1u, f.wanted);
   const double there = panic ? fresh : calm;
   return {count_of(there / target, s.scale.most),
@@ -101,8 +101,8 @@ bool scales_by(const Service& s, ScaleBy by) {
   return std::find(s.scale.by.begin(), s.scale.by.end(), enum_name(by)) != s.scale.by.end();
 }
 
-// Requests that wait must be answered beside those that come, in the time that a replica takes to
-// come: more replicas later would not help them.
+// Waiting requests must be answered in addition to new ones while a new replica starts: more
+// replicas later would not help them.
 double backlog_rate(const Service& s, const ScaleFacts& f) {
   if (f.waiting == 0) return 0;
   const double within = std::max(
@@ -112,7 +112,7 @@ double backlog_rate(const Service& s, const ScaleFacts& f) {
 
 bool within_hours(const tenancy::ScaleHours& h, std::int64_t local_minute) {
   const auto from = parse_time_of_day(h.from), until = parse_time_of_day(h.until);
-  if (!from || !until) return false;  // the document was checked
+  if (!from || !until) return false;  // false only for a document that was not checked
   constexpr std::int64_t kDay = 24 * 60;
   const std::int64_t day = local_minute / kDay;
   const std::int64_t minute = local_minute % kDay;
@@ -125,7 +125,7 @@ bool within_hours(const tenancy::ScaleHours& h, std::int64_t local_minute) {
   return (minute >= *from && begins_on(day)) || (minute < *until && begins_on(day - 1));
 }
 
-// The largest need of the last `down_after`: replicas do not leave for a short lull.
+// The largest need of the last `down_after`, so that replicas do not leave during a short lull.
 Need held(const Service& s, const ScaleFacts& f, ScaleMemory& memory, Need need) {
   auto& needs = memory.needs;
   while (!needs.empty() && needs.front().first + s.scale.down_after <= f.now) needs.pop_front();
@@ -138,8 +138,8 @@ Need held(const Service& s, const ScaleFacts& f, ScaleMemory& memory, Need need)
   return need;
 }
 
-// A larger shape is taken when the service time alone breaks the promise for a while, and a smaller
-// one is not tried again by itself: it would break the promise to find out.
+// A larger shape is taken when the service time alone exceeds the target for a while. A smaller one
+// is not tried again automatically, because the trial could miss the target.
 std::uint32_t shape_for(const Service& s, const ScaleFacts& f, ScaleMemory& memory) {
   const auto last = static_cast<std::uint32_t>(s.versions.front().shapes.size() - 1);
   const bool slow = f.service_time.us > 0 &&
@@ -161,7 +161,7 @@ Need by_load(const Service& s, const ServiceLoad& load, const ScaleFacts& f) {
   if (scales_by(s, ScaleBy::concurrency)) more(need, by_concurrency(s, load, f));
   if (scales_by(s, ScaleBy::rate)) more(need, by_rate(s, rate, ""));
   if (!s.scale.forecast) return need;
-  // From now until replicas that start now are ready, and a minute more.
+  // From now until replicas that start now are ready, plus a minute.
   const std::int64_t ahead = f.start_time.us / 60'000'000 + 1;
   const auto before = load.same_minutes(0, ahead, f.now);
   if (!before) return need;
@@ -181,7 +181,7 @@ double sure_rate(const ServiceLoad& load, Instant now) {
     const LoadSum sum = load.last(seconds, now);
     if (sum.seconds <= 0) continue;
     const double n = static_cast<double>(sum.requests);
-    // What a calm load as in the long window would bring by chance is no reason to grow.
+    // A need that the load of the long window would cause by chance is no reason to grow.
     rate = std::max(rate, (n - kSure * std::sqrt(n)) / sum.seconds);
   }
   return rate;
@@ -196,7 +196,7 @@ ScaleAnswer scale(const Service& s, const ServiceLoad& load, const ScaleFacts& f
   const auto last_asked = load.last_request();
   const bool idle =
       s.scale.least == 0 && f.waiting == 0 && (!last_asked || f.now - *last_asked >= s.scale.idle);
-  if (idle) need = {0, "nobody has asked lately"};  // the long window still knows of requests
+  if (idle) need = {0, "nobody has asked lately"};  // the long window still contains requests
   if (s.scale.spare_node && need.replicas > 0) {
     const std::uint32_t spare = std::max(1u, f.on_one_node);
     need = {need.replicas + spare,

@@ -32,7 +32,8 @@ class Bits {
   std::vector<std::uint64_t> words_;
 };
 
-// Calls f(index) for each bit of `word`, the w-th of its set, until f returns true; says if it did.
+// Calls f(index) for each bit of `word`, the w-th of its set, until f returns true. Returns true if
+// f did.
 template <class F>
 bool any_in_word(std::uint64_t word, std::size_t w, F&& f) {
   for (; word != 0; word &= word - 1)

@@ -1,4 +1,4 @@
-// The policy of the controller. The simulator uses it too, for its histories without tenants.
+// The policy of the controller. The simulator also uses it, in histories without tenants.
 #pragma once
 
 #include "ctld/sched/policy.h"

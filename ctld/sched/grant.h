@@ -16,16 +16,16 @@ namespace gantry::sched {
 // project. The usage of a node includes the usage of the nodes below it.
 using ShareId = Id<struct ShareTag, std::uint32_t>;
 
-struct NodeGrant {  // concrete: the node needs no policy to carry it out
+struct NodeGrant {  // complete: the node needs no policy to carry it out
   NodeId node;
   std::vector<std::uint16_t> cpus;  // sorted
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
-  std::uint32_t gpus = 0;  // whole ones
+  std::uint32_t gpus = 0;  // whole GPUs
   std::uint32_t tasks = 0;
   std::vector<GpuGrant> devices;  // one for each GPU or slice
   std::vector<GresGrant> gres{};  // by name
-  // The job's place among the node's IPv4 addresses; the core gives it, not the plan.
+  // The index of the job's address among the node's IPv4 addresses; the core sets it, not the plan.
   std::optional<std::uint32_t> slot{};
   std::int64_t io = 0, net = 0;  // as JobShape::io_per_node and net_per_node
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;

@@ -12,7 +12,7 @@
 namespace gantry::sched {
 
 struct Start {
-  JobId job;                      // of an array: the array's id, once for each element to start
+  JobId job;                      // for an array: the array's id, once for each element to start
   std::vector<NodeGrant> grants;  // in rank order
   // The limit that the job gets; set only for a job that allows a lower one (ClassKey::time_min).
   std::optional<std::optional<Duration>> limit{};
@@ -20,24 +20,25 @@ struct Start {
 
 enum class PreemptWhy : std::uint8_t {
   by_class,  // the victim has a lower class than the job that needs its place
-  reclaim,   // the tenant of that job takes back what is guaranteed to it
-  by_share,  // the tenant of that job borrows less
+  reclaim,   // the tenant of that job takes back its guaranteed quota
+  by_share,  // the tenant of that job borrows less than the victim's
 };
 
-// The victim has to leave, so that `for_job` can start there. The core ends it after the grace time
-// of the victim's priority class; until then the scheduler keeps its nodes for `for_job`.
+// The victim has to leave so that `for_job` can start on its nodes. The core ends it after the
+// grace time of the victim's priority class; until then the scheduler keeps its nodes for
+// `for_job`.
 struct Preempt {
   JobId victim;
   JobId for_job;
   PreemptWhy why = PreemptWhy::by_class;
   std::int64_t lost_work = 0;  // GPU-microseconds (cores, if it has no GPUs) since its checkpoint
-  NodeId node{};               // a node that for_job is to get
-  bool first = true;           // the first victim for this start of for_job
+  NodeId node{};               // a node that for_job will get
+  bool first = true;           // true for the first victim of this start of for_job
 };
 
 // The verdict on a whole class; its jobs differ only in their place in the queue.
 struct ClassVerdict {
-  JobId head;       // the first waiting job of the class; it stands for the class
+  JobId head;       // the first waiting job of the class, which stands for the class
   Verdict of_head;  // resources, nodes_unavailable, bad_constraints, partition_down...
   Verdict of_rest;  // usually priority
 };
@@ -49,12 +50,12 @@ struct Expected {  // when a waiting job would start if all jobs ran to their li
 };
 
 struct PlanStats {
-  std::uint64_t classes = 0;     // looked at
+  std::uint64_t classes = 0;     // classes examined
   std::uint64_t attempts = 0;    // placement attempts
-  std::uint64_t steps = 0;       // ends looked at to find reservations
-  std::uint64_t backfilled = 0;  // starts behind a blocked job
-  bool budget_spent = false;     // more might start: plan again
-  bool everything = true;        // false: looked only at what may have become possible (memory.h)
+  std::uint64_t steps = 0;       // ends of jobs examined to find reservations
+  std::uint64_t backfilled = 0;  // starts of jobs after a blocked one
+  bool budget_spent = false;     // true if more jobs might start: plan again
+  bool everything = true;        // false: examined only what may have become possible (memory.h)
   Duration took{};               // measured by the caller; 0 in the simulator
 };
 
@@ -62,9 +63,9 @@ struct Plan {
   Instant made_at{};
   std::vector<Start> starts;
   std::vector<Preempt> preemptions;
-  std::vector<ClassVerdict> verdicts;  // of every class with waiting jobs that was looked at
-  std::vector<Expected> expected;      // at least the reserved head of each partition
-  bool estimated = false;              // `expected` also holds new estimates; older ones are void
+  std::vector<ClassVerdict> verdicts;  // of every examined class with waiting jobs
+  std::vector<Expected> expected;      // at least the reserved first jobs of each partition
+  bool estimated = false;              // `expected` also has new estimates, and older ones are void
   PlanStats stats;
 };
 

@@ -25,7 +25,7 @@ inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::ma
 inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
 
 // Limits by flavor. Flavor 0 means "all flavors together": every use is charged to it, and also to
-// the node's own flavor (1 and up) if the node has one.
+// the node's own flavor (1 and up) if it has one.
 struct FlavorLimits {
   std::array<std::int64_t, kResourceCount> nominal{};  // kUnlimited = no quota
   std::array<std::int64_t, kResourceCount> borrow{};   // kUnlimited = no limit
@@ -34,11 +34,11 @@ struct FlavorLimits {
 
 struct QuotaNode {
   std::string name;
-  std::uint32_t parent = kNoIndex;  // has a smaller index; kNoIndex = this is a root
+  std::uint32_t parent = kNoIndex;  // the parent has a smaller index; kNoIndex = this is a root
   std::uint32_t weight = 1000;      // thousandths
   bool tenant = false;
   tenancy::Reclaim reclaim = tenancy::Reclaim::any;
-  std::optional<std::uint32_t> max_running;  // jobs
+  std::optional<std::uint32_t> max_running;  // limit on running jobs
   std::vector<FlavorLimits> limits;          // by flavor, [0] first
 };
 
@@ -50,7 +50,7 @@ struct ClassView {  // a priority class
   tenancy::VictimMode victim_mode = tenancy::VictimMode::requeue;
   Duration grace{}, min_run_time{};
   std::optional<std::uint32_t> max_preemptions;
-  // By index: the classes that it takes from, and no others; empty = those of a lower value.
+  // By index: the only classes that it may preempt; empty = those of a lower value.
   std::vector<std::uint32_t> victims{};
 };
 
@@ -71,17 +71,17 @@ struct Tenancy {
   std::vector<ClassView> classes;      // at least one; [0] is the default
   std::vector<TopologyLevel> levels;   // none = no topology
   Duration half_life = hours(7 * 24);  // of usage in the fair share
-  // False: jobs of a tenant are not ordered by Fair Tree (the configuration orders them by
-  // weights).
+  // False if jobs of a tenant are not ordered by Fair Tree, because the configuration orders them
+  // by weights.
   bool fair_share = true;
 };
-// tidy-allow(pure): one immutable value that the loop and the planner thread both hold
+// tidy-allow(pure): one immutable value that both the loop and the planner thread hold
 using TenancyPtr = std::shared_ptr<const Tenancy>;
 
 // Usage that decays; see fairshare.h.
 struct DecayedUsage {
   double amount = 0;  // charge units times seconds, as of `at`
-  double rate = 0;    // charge units per second of what runs
+  double rate = 0;    // charge units per second of running jobs
   Instant at{};
   friend bool operator==(const DecayedUsage&, const DecayedUsage&) = default;
   GANTRY_FIELDS(FIELD(1, amount), FIELD(2, rate), FIELD(3, at))

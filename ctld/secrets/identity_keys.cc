@@ -23,7 +23,8 @@
 namespace gantry::secrets {
 namespace {
 
-constexpr std::size_t kNumberBytes = 32;  // of P-256: a coordinate, and each half of a signature
+constexpr std::size_t kNumberBytes =
+    32;  // size of a coordinate of P-256, and of each half of a signature
 constexpr std::string_view kWord = "key-";
 
 tl::unexpected<Error> failed(std::string_view what) {
@@ -34,7 +35,7 @@ std::string view_of(const std::vector<unsigned char>& octets) {
   return {reinterpret_cast<const char*>(octets.data()), octets.size()};
 }
 
-// The two halves of the signature one behind the other, as JWS wants it, from ASN.1.
+// The two halves of the signature, concatenated as in JWS, made from ASN.1.
 Result<Bytes> plain_signature(const std::vector<unsigned char>& der) {
   const unsigned char* at = der.data();
   const std::unique_ptr<ECDSA_SIG, decltype(&ECDSA_SIG_free)> parts(
@@ -74,7 +75,7 @@ Result<std::pair<std::string, std::string>> coordinates(EVP_PKEY* key) {
   return std::pair{base64url(all.substr(1, kNumberBytes)), base64url(all.substr(1 + kNumberBytes))};
 }
 
-// RFC 7638: the hash of the public key is its name.
+// RFC 7638: the hash of the public key is its id.
 std::string thumbprint(const std::string& x, const std::string& y) {
   const std::string text = fmt::format(R"({{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}})", x, y);
   std::string hash(crypto_hash_sha256_BYTES, '\0');
@@ -146,7 +147,7 @@ Result<void> IdentityKeys::write() const {
     OPENSSL_clear_free(der, static_cast<std::size_t>(size));
   }
   const std::string fresh = path_ + ".new";
-  ::unlink(fresh.c_str());  // of a daemon that was killed
+  ::unlink(fresh.c_str());  // left by a daemon that was killed
   const auto done = net::write_private_file(fresh, text);
   sodium_memzero(text.data(), text.size());
   if (!done) return done;
@@ -159,7 +160,7 @@ const IdentityKeys::OneKey& IdentityKeys::signing(Instant now) const {
   GANTRY_ASSERT(!keys_.empty(), "there is a key that signs");
   for (auto it = keys_.rbegin(); it != keys_.rend(); ++it)
     if (it->made + kKeyNotice <= now) return *it;
-  return keys_.front();  // the first key of all signs at once
+  return keys_.front();  // the very first key signs at once
 }
 
 Result<void> IdentityKeys::look(Instant now) {
@@ -167,7 +168,7 @@ Result<void> IdentityKeys::look(Instant now) {
     if (auto done = add(now, EVP_EC_gen("P-256")); !done) return done;
     unwritten_ = true;
   }
-  // A key may go when the next one has signed for longer than tokens are valid.
+  // A key may be removed when its successor has signed for longer than tokens are valid.
   while (keys_.size() > 1 && keys_[1].made + kKeyNotice + rules_.lifetime < now) {
     keys_.erase(keys_.begin());
     unwritten_ = true;

@@ -1,8 +1,8 @@
 // The keys that sign identity tokens (ES256), and what verifiers are told of them.
 //
-// A key signs for a period. The next one is made and published kKeyNotice before, so that verifiers
-// that keep the list of keys for a while know it by then; and a key stays published for as long as
-// a token that it signed may be shown. Which key signs follows from their times alone.
+// A key signs for a period. The next one is made and published kKeyNotice earlier, so that
+// verifiers that cache the list of keys know it in time; and a key stays published as long as a
+// token that it signed is valid. Which key signs follows from their times alone.
 #pragma once
 
 #include <memory>
@@ -25,23 +25,23 @@ class IdentityKeys {
  public:
   struct Rules {
     std::string issuer;   // URL, without a slash at its end
-    Duration lifetime{};  // of a token
-    Duration period{};    // for which a key signs
+    Duration lifetime{};  // lifetime of a token
+    Duration period{};    // time for which a key signs
   };
-  // Reads the file; makes it, with a first key, if it is not there.
+  // Reads the file, or makes it with a first key.
   static Result<std::unique_ptr<IdentityKeys>> load(std::string path, Rules rules, Instant now);
   ~IdentityKeys();
 
-  // Makes the next key and lets old ones go, as their times have come.
+  // Makes the next key and removes old ones when their times have come.
   Result<void> look(Instant now);
 
-  // The signed token, which is valid from now on for so long, but not longer than lifetime(); the
-  // rest of the claims is given.
+  // Returns the signed token, which is valid from now on for this long, but at most lifetime(); the
+  // caller gives the other claims.
   [[nodiscard]] Result<Bytes> token(Claims claims, Instant now, Duration valid) const;
   [[nodiscard]] Duration lifetime() const { return rules_.lifetime; }
   [[nodiscard]] const std::string& issuer() const { return rules_.issuer; }
 
-  // Any thread may call these. The answers to GET /.well-known/openid-configuration and
+  // Any thread may call these: the answers to GET /.well-known/openid-configuration and
   // /.well-known/jwks.json.
   [[nodiscard]] std::string configuration() const;
   [[nodiscard]] std::string published() const;
@@ -65,7 +65,7 @@ class IdentityKeys {
   std::string path_;
   Rules rules_;
   std::vector<OneKey> keys_;  // the oldest first; never empty once loaded
-  bool unwritten_ = false;    // the file has other keys than these
+  bool unwritten_ = false;    // true if the file does not have the newest keys
   mutable std::mutex mutex_;
   std::string published_;  // guarded by mutex_
 };

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxKeysBytes = 1 << 20;
 constexpr std::size_t kMostGroups = 256;
-constexpr std::size_t kMostName = 64;              // bytes of a user's or group's name
-constexpr Duration kSkew = minutes(5);             // between the issuer's clock and ours
+constexpr std::size_t kMostName = 64;   // bytes of a user's or group's name
+constexpr Duration kSkew = minutes(5);  // difference allowed between the issuer's clock and ours
 constexpr double kLatest = INT64_MAX / 1'000'000;  // most seconds that an Instant can hold
 
 struct Parts {
@@ -56,7 +56,8 @@ Result<Parts> parts_of(std::string_view token) {
                std::move(*signature)};
 }
 
-// A NumericDate: seconds since 1970, which may have a fraction. Nothing if it is missing or none.
+// A NumericDate: seconds since 1970, which may have a fraction. nullopt if it is missing or
+// invalid.
 std::optional<Instant> date_at(const codec::JsonDocument& claims, std::string_view name) {
   const auto node = claims.root().find(name);
   const auto value = node ? node->real() : std::nullopt;
@@ -86,7 +87,8 @@ bool is_name(std::string_view text) {
 std::vector<std::string> groups_in(const codec::JsonDocument& claims, std::string_view name) {
   std::vector<std::string> out;
   each_text(claims, name, [&](std::string_view group) {
-    if (group.starts_with('/')) group.remove_prefix(1);  // Keycloak's path of a top-level group
+    if (group.starts_with('/'))
+      group.remove_prefix(1);  // Keycloak writes a top-level group as /NAME
     if (is_name(group) && out.size() < kMostGroups)
       out.push_back(std::string(kOutsideGroup) + std::string(group));
   });
@@ -132,7 +134,8 @@ Result<void> OutsideIssuer::read() {
   return {};
 }
 
-// A file that is half written or wrong leaves the keys as they were until it changes once more.
+// While the file is half written or wrong, the keys stay as they were; it is read again when it
+// changes.
 void OutsideIssuer::read_again() {
   struct stat now {};
   if (::stat(rules_.keys_file.c_str(), &now) != 0) {

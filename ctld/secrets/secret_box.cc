@@ -14,7 +14,7 @@
 namespace gantry::secrets {
 namespace {
 
-constexpr char kForm = 1;  // the first byte of what is sealed
+constexpr char kForm = 1;  // the first byte of sealed data
 constexpr std::size_t kKeyBytes = crypto_aead_xchacha20poly1305_ietf_KEYBYTES;
 constexpr std::size_t kNonceBytes = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
 constexpr std::size_t kTagBytes = crypto_aead_xchacha20poly1305_ietf_ABYTES;
@@ -28,13 +28,13 @@ unsigned char* octets(Bytes& text) {
   return reinterpret_cast<unsigned char*>(text.data());
 }
 
-// Each part with its length, so that no two names look the same.
+// Each part is preceded by its length, so that different names never give the same text.
 Bytes bound_to(const SecretName& name) {
   return fmt::format("gantry secret {}:{} {}:{} {}", name.tenant.size(), name.tenant,
                      name.name.size(), name.name, name.version);
 }
 
-// Tells keys apart, and says nothing about the key.
+// Identifies a key without revealing it.
 Bytes fingerprint(const unsigned char* key) {
   Bytes out(kIdBytes, '\0');
   constexpr std::string_view kText = "gantry secrets.key";
@@ -82,7 +82,8 @@ Result<SecretBox> SecretBox::load(const std::string& path) {
 }
 
 std::string SecretBox::password(std::string_view word) const {
-  constexpr std::string_view kPurpose = "gantry password\n";  // no other hash by this key begins so
+  constexpr std::string_view kPurpose =
+      "gantry password\n";  // prefix of no other hash with this key
   std::string text(kPurpose);
   text += word;
   std::array<unsigned char, 16> hash{};

@@ -1,7 +1,7 @@
 // Seals contents of secrets for the store, and opens them for a job's node (XChaCha20-Poly1305).
 //
-// The key is in a file of its own, mode 0600, made when there is none. In memory it lies in pages
-// that are locked and in no core dump.
+// The key is in its own file, mode 0600, which is made if there is none. In memory it is in pages
+// that are locked and not part of core dumps.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace gantry::secrets {
 
-struct SecretName {  // to which a sealed content is bound
+struct SecretName {  // the name to which a sealed content is bound
   std::string_view tenant, name;
   std::uint32_t version = 0;
 };
@@ -27,13 +27,14 @@ class SecretBox {
   static Result<SecretBox> load(const std::string& path);
 
   [[nodiscard]] Bytes seal(const SecretName& name, std::string_view content) const;
-  // malformed: it is damaged, or bound to another name; wrong_state: sealed with another key.
+  // Errors: malformed if the content is damaged or bound to another name; wrong_state if it was
+  // sealed with another key.
   [[nodiscard]] Result<Bytes> open(const SecretName& name, std::string_view sealed) const;
 
-  // A password that only this key gives for the word (BLAKE2b, keyed), as 32 hexadecimal digits.
+  // A password derived from the word with this key (BLAKE2b, keyed), as 32 hexadecimal digits.
   [[nodiscard]] std::string password(std::string_view word) const;
 
-  [[nodiscard]] bool is_new() const { return is_new_; }  // load() has made the file
+  [[nodiscard]] bool is_new() const { return is_new_; }  // true if load() made the file
 
  private:
   struct Free {

@@ -14,9 +14,10 @@
 namespace gantry::secrets {
 namespace {
 
-constexpr std::size_t kNumberBytes = 32;  // of P-256: a coordinate, and each half of a signature
-constexpr int kLeastRsaBits = 2048;       // RFC 7518, section 3.3
-constexpr std::size_t kMostRsaBytes = 1'024;  // a longer number only costs time
+constexpr std::size_t kNumberBytes =
+    32;  // size of a coordinate of P-256, and of each half of a signature
+constexpr int kLeastRsaBits = 2048;           // RFC 7518, section 3.3
+constexpr std::size_t kMostRsaBytes = 1'024;  // a longer number would only cost time
 constexpr std::size_t kMostKeys = 100;
 
 template <auto Release>
@@ -38,8 +39,8 @@ std::string_view text_of(const codec::JsonNode& key, std::string_view name) {
   return node && node->string() ? *node->string() : std::string_view();
 }
 
-// The public key that these numbers are; nothing if libcrypto refuses them, as it does for a point
-// that is not on the curve.
+// The public key with these numbers; null if libcrypto refuses them, for example a point that is
+// not on the curve.
 EVP_PKEY* made_of(const char* kind, OSSL_PARAM_BLD* parts) {
   const Owned<OSSL_PARAM, OSSL_PARAM_free> params(OSSL_PARAM_BLD_to_param(parts));
   const Owned<EVP_PKEY_CTX, EVP_PKEY_CTX_free> context(
@@ -76,7 +77,7 @@ EVP_PKEY* rsa_key(const std::string& n, const std::string& e) {
   return made_of("RSA", parts.get());
 }
 
-// From the two halves one behind the other, as JWS has them, to ASN.1; "" = they are none.
+// Converts a signature from two concatenated halves, as in JWS, to ASN.1; "" if it is invalid.
 std::string asn1_signature(std::string_view halves) {
   if (halves.size() != 2 * kNumberBytes) return {};
   const Owned<ECDSA_SIG, ECDSA_SIG_free> parts(ECDSA_SIG_new());

@@ -1,4 +1,4 @@
-// Checks of what a caller hands to a store. They are on in every build, and both implementations
+// Checks of what a caller passes to a store. They are on in every build, and both implementations
 // use them.
 #pragma once
 

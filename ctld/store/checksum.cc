@@ -32,7 +32,7 @@ std::uint64_t merge(std::uint64_t hash, std::uint64_t lane) {
   return (hash ^ round_of(0, lane)) * kPrime1 + kPrime4;
 }
 
-// Processes the stripes of 32 octets; `at` moves past them.
+// Processes stripes of 32 octets; `at` moves past them.
 std::uint64_t stripes(const char*& at, const char* end, std::uint64_t seed) {
   std::uint64_t a = seed + kPrime1 + kPrime2;
   std::uint64_t b = seed + kPrime2;

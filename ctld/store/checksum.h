@@ -1,7 +1,7 @@
-// XXH64, the checksum of everything in the store: 64 bits, fast and well distributed, meant against
-// accidents and not against attackers. It is specified in
-// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, and takes about forty lines,
-// which is why it is here and not a package.
+// XXH64, the checksum of everything in the store: 64 bits, fast and well distributed, against
+// accidents, not against attackers. It is specified in
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, and has only about forty lines,
+// so it is implemented here instead of using a package.
 #pragma once
 
 #include <cstdint>

@@ -79,11 +79,11 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
       judge_line({buffer + start, i - start}, fault);
       start = i + 1;
     }
-    if (start == 0) break;  // the line is longer than the buffer, so it is not the store's
+    if (start == 0) break;  // a line longer than the buffer is not the store's
     filled -= start;
     std::memmove(buffer, buffer + start, filled);
   }
-  // Not the store's: the fault happens again, and ends the process as usual.
+  // The address is not the store's: the fault happens again, and ends the process as usual.
   ::signal(signal, SIG_DFL);
 }
 

@@ -1,7 +1,7 @@
 // The last message of a process whose store cannot be read. LMDB maps its file into memory. If the
 // file was cut off meanwhile, or the disk fails, the kernel sends SIGBUS. After say_store_faults()
-// such a process ends with one sentence on standard error (file, octet, what to do) and the exit
-// status kDamagedExit. A SIGBUS at another address has its usual effect.
+// was called, the process then ends with one sentence on standard error (file, octet, what to do)
+// and the exit status kDamagedExit. A SIGBUS at another address has its usual effect.
 #pragma once
 
 namespace gantry::store {

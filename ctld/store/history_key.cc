@@ -34,7 +34,7 @@ HistoryBounds history_bounds(const HistoryScan& scan) {
     if (scan.order == HistoryOrder::newest_first) {
       bounds.hi = std::min(bounds.hi, at);
     } else {
-      bounds.lo = std::max(bounds.lo, at + '\0');  // the smallest key greater than `at`
+      bounds.lo = std::max(bounds.lo, at + '\0');  // one key after the key of `at`
     }
   }
   if (scan.id) {

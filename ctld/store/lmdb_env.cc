@@ -29,7 +29,8 @@ constexpr mode_t kFileMode = 0600;
 constexpr std::string_view kCreateDirectory = "/create.tmp";
 constexpr std::string_view kCompactDirectory = "/compact.tmp";
 constexpr std::string_view kUpgradeDirectory = "/upgrade.tmp";
-// LMDB reports a short write as EIO. If less than this is free, the cause was a full disk.
+// LMDB reports a short write as EIO. If less than this is free on the disk, the cause was a full
+// disk.
 constexpr std::uint64_t kFullDiskBytes = 1 << 20;
 
 constexpr std::array<std::string_view, kDbCount> kDbNames{"store", "journal", "specs",
@@ -39,7 +40,7 @@ unsigned flags_of(Db db) {
   return MDB_CREATE | (db == Db::journal || db == Db::specs ? MDB_INTEGERKEY : 0U);
 }
 
-// The key of a record as text for a person: a number, a time and a job, or the name that it is.
+// The key of a record as text for a person: a number, a time and a job, or a name.
 std::string key_text(const TableHandle& table, std::string_view key) {
   if ((table.name == "journal" || table.name == "specs") && key.size() == 8) {
     std::uint64_t number = 0;
@@ -60,7 +61,7 @@ std::string key_text(const TableHandle& table, std::string_view key) {
   return key.size() == 8 ? fmt::format("{}", ordered_key_value(key)) : text;
 }
 
-// Makes durable which names a directory has. Returns 0 or errno.
+// Makes the entries of a directory durable. Returns 0 or errno.
 int sync_directory(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -178,7 +179,7 @@ Result<void> LmdbEnv::lock_directory() {
                             "stop that one first, or give this one its own directory",
                             options_.directory, holder));
   }
-  // The pid is only for the message of another controller, so a full disk does not matter here.
+  // The pid is only for another controller's error message, so a full disk does not matter here.
   std::string pid = fmt::format("{}", ::getpid());
   if (::ftruncate(lock_fd_, 0) == 0) {
     [[maybe_unused]] ssize_t n = ::pwrite(lock_fd_, pid.data(), pid.size(), 0);
@@ -340,7 +341,7 @@ void LmdbEnv::close_env() {
 int LmdbEnv::grow() {
   if (map_bytes_ >= options_.max_map_bytes) return MDB_MAP_FULL;
   std::lock_guard turn(turnstile_);     // no new reader can begin
-  std::unique_lock moving(map_guard_);  // and no reader is left; this takes at most kReadBudget
+  std::unique_lock moving(map_guard_);  // waits for open readers, at most kReadBudget
   std::uint64_t wanted = std::min(map_bytes_ * 2, options_.max_map_bytes);
   int rc = mdb_env_set_mapsize(env_, wanted);
   if (rc != 0) return rc;
@@ -385,7 +386,7 @@ Result<void> LmdbEnv::compact() {
   int rc = ::mkdir(copy_directory.c_str(), kDirectoryMode) == 0 ? 0 : errno;
   if (rc == 0) rc = mdb_env_copy2(env_, copy_directory.c_str(), MDB_CP_COMPACT);
   if (rc == 0) rc = sync_file(copy);
-  if (rc != 0) {  // the original is unchanged
+  if (rc != 0) {  // the original file is unchanged
     Error e = error(rc, "compacting the state");
     remove_scratch(copy_directory);
     if (e.code == ErrorCode::out_of_space) return {};

@@ -4,9 +4,9 @@
 //   - a write is one transaction; when the map is full it is aborted, the map grown and the write
 //     done again, never while a read transaction of this process is open (the map may move);
 //   - all handles are opened once, in a committed transaction, before anything else;
-//   - what open() creates is there after a power loss (directories are synced);
-//   - the file's pages are looked at before LMDB sees them (page_check.h), and a store without
-//     checksums is written anew with them (lmdb_upgrade.cc).
+//   - what open() creates survives a power loss (directories are synced);
+//   - the file's pages are checked before LMDB uses them (page_check.h), and a store without
+//     checksums is rewritten with them (lmdb_upgrade.cc).
 // Results are LMDB codes (0 is success); LmdbStore turns them into Errors. Never fork with it open.
 #pragma once
 
@@ -30,12 +30,12 @@ enum class Db : std::uint8_t {
   store,    // "format", "applied": u64 values
   journal,  // EventSeq (integer key) -> event
   specs,    // JobId (integer key) -> spec
-  blobs,    // ordered number + digest -> content; numbered so that a new one is an append
+  blobs,    // ordered number + digest -> content; numbered so that new entries are appended
   history,  // see history_key.h
   history_index,
 };
 inline constexpr std::size_t kDbCount = 6;
-// A read met a record whose checksum does not fit; a Damage says which.
+// A read found a record with a wrong checksum; a Damage has the details.
 inline constexpr int kDamaged = -31'000;
 
 struct TableHandle {
@@ -75,7 +75,8 @@ class Cursor {
   int put(MDB_val key, MDB_val value, unsigned flags) {
     return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags);
   }
-  // Reserves room for a value of that size, to be filled before the next call. Returns 0 or a code.
+  // Reserves space for a value of that size, which the caller fills before the next call. Returns 0
+  // or a code.
   int reserve(MDB_val key, MDB_val& value, unsigned flags) {
     return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags | MDB_RESERVE);
   }
@@ -89,9 +90,9 @@ class Cursor {
 struct EnvOptions {
   std::string directory;                     // created with mode 0700; its parent must exist
   std::uint64_t map_bytes = 64ULL << 30;     // address space only; the file grows as needed
-  std::uint64_t max_map_bytes = 1ULL << 40;  // growth ends here
-  // Leaves of the history that are checked when the store is opened: 1 GiB. If there are more, the
-  // scrub checks them.
+  std::uint64_t max_map_bytes = 1ULL << 40;  // the map grows up to this
+  // Leaf pages of the history that are checked when the store is opened: 1 GiB. If there are more,
+  // the scrub checks them.
   std::uint64_t most_leaves = 262'144;
   bool read_only = false;  // nothing is created, compacted or given checksums
 };
@@ -145,7 +146,7 @@ class LmdbEnv {
     return rc;
   }
 
-  int check_readers();  // releases the slots of dead processes
+  int check_readers();  // releases the reader slots of dead processes
   int measure(EnvUse& use) const;
   // Writes a compacted copy and replaces this file by it; the environment is closed and opened
   // again. After a crash at any point there is one complete data file. If space runs out, it gives
@@ -160,7 +161,7 @@ class LmdbEnv {
   [[nodiscard]] std::uint64_t pages_looked_at() const { return pages_; }
   [[nodiscard]] std::uint64_t upgraded_from() const { return upgraded_from_; }
   [[nodiscard]] std::uint64_t map_growths() const { return map_growths_; }
-  // Turns the code into an Error whose sentence names the path and what to do.
+  // Turns the code into an Error whose text names the path and what to do.
   [[nodiscard]] Error error(int rc, std::string_view doing) const;
   [[nodiscard]] Error error(const Damage& damage) const;
 
@@ -177,7 +178,7 @@ class LmdbEnv {
   void close_env();
   int grow();
   [[nodiscard]] std::shared_lock<std::shared_mutex> enter_read() const {
-    std::lock_guard turn(turnstile_);  // a waiting grow() comes before later readers
+    std::lock_guard turn(turnstile_);  // a waiting grow() goes before later readers
     return std::shared_lock(map_guard_);
   }
 

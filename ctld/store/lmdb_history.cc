@@ -1,5 +1,5 @@
-// One page of history from LMDB, in one read transaction that ends when the page is full, large or
-// kReadBudget old, so that it never keeps freed pages from the writer for long.
+// One page of history from LMDB, in one read transaction that ends when the page has enough rows or
+// bytes, or after kReadBudget. So it never prevents the writer for long from reusing freed pages.
 #include "ctld/store/history_key.h"
 #include "ctld/store/lmdb_env.h"
 #include "ctld/store/lmdb_store.h"

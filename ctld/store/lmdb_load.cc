@@ -18,8 +18,7 @@ class Load {
   Load(MDB_txn* txn, const LmdbEnv& env, Damage& damage, Result<void>& told)
       : txn_(txn), env_(env), damage_(damage), told_(told) {}
 
-  // Calls visit(key, value) for each entry, from the one at which `first` begins. Returns 0 at the
-  // end, or a code.
+  // Calls visit(key, value) for each entry from `first` on. Returns 0 at the end, or a code.
   template <class Visit>
   int each(const TableHandle& table, Visit&& visit) {
     Cursor cursor(txn_, table.dbi);
@@ -77,7 +76,7 @@ Result<void> LmdbStore::load(const LoadVisitor& visitor) const {
       return visitor.spec(JobId{as_number(as_val(key))}, value);
     });
     if (e != 0 || !told) return e;
-    // All blobs are read, because a blob without its name would otherwise be missed only when its
+    // All blobs are read. Otherwise a blob missing from the index would be noticed only when its
     // job starts.
     e = load.each(env_->table(Db::blobs), [&](std::string_view key, std::string_view value) {
       return visitor.blob(digest_of_blob(key), value.size());

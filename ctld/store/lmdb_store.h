@@ -1,6 +1,6 @@
 // LmdbStore: the Store on disk. One directory, one controller (locked), default sync mode.
 //
-// The path to an answer only appends: events and specs by integer key, and blobs by a running
+// Before an answer only appends happen: events and specs by integer key, and blobs by a running
 // number, with the index from digest to number in memory. Journal entries at or below `applied` are
 // removed in pieces of kTrimPerTransaction. If more than half of the file is free at open, a
 // compacted copy replaces it.
@@ -23,9 +23,9 @@ namespace gantry::store {
 struct Damage;
 
 struct LmdbOptions {
-  std::string directory;                           // created if absent; its parent must exist
-  std::uint64_t map_bytes = 64ULL << 30;           // address space, not disk; doubled when full
-  std::uint64_t max_map_bytes = 1ULL << 40;        // growth ends here, with out_of_space
+  std::string directory;                     // created if absent; its parent must exist
+  std::uint64_t map_bytes = 64ULL << 30;     // address space, not disk space; doubled when full
+  std::uint64_t max_map_bytes = 1ULL << 40;  // the map grows up to this; then out_of_space
   std::uint64_t compact_from_bytes = 64ULL << 20;  // smaller files are left as they are at open
 };
 
@@ -46,9 +46,9 @@ class LmdbStore final : public Store {
   [[nodiscard]] bool has_blob(const Digest& digest) const override;
   [[nodiscard]] Result<HistoryPage> read_history(const HistoryScan& scan) const override;
   [[nodiscard]] Stats stats() const override;
-  // Any thread may call this, as read_history().
+  // Any thread may call this, like read_history().
   Result<ScrubPiece> scrub(ScrubAt& at, std::uint64_t octets) const;
-  // The format before open() gave it checksums; 0 if it had them.
+  // The format before open() added checksums; 0 if the store had them.
   [[nodiscard]] std::uint64_t upgraded_from() const;
 
  private:
@@ -59,7 +59,7 @@ class LmdbStore final : public Store {
   struct DigestHash {
     std::size_t operator()(const Digest& digest) const noexcept {
       std::size_t hash = 0;
-      std::memcpy(&hash, digest.data(), sizeof hash);  // a content hash is uniform already
+      std::memcpy(&hash, digest.data(), sizeof hash);  // a content hash is already uniform
       return hash;
     }
   };

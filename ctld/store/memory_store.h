@@ -1,8 +1,8 @@
 // MemoryStore: the Store's twin for tests and the simulator. It makes the same checks, keeps the
-// same order and returns the same errors. What a committed call wrote survives restart(), as a disk
-// survives its controller.
+// same order and returns the same errors. What a committed call wrote survives restart(), as on a
+// disk.
 //
-// A fault is planned for the next call, and is as hard as a real one: the call fails, and the store
+// A fault is planned for the next call, and acts like a real one: the call fails, and the store
 // refuses everything until restart(), which stands for opening the directory again. With
 // keep_everything it also remembers each event, spec and blob ever committed, so that a test can
 // replay from empty and compare.
@@ -20,7 +20,7 @@
 namespace gantry::store {
 
 // Where the controller dies during a write: before anything is durable, or after everything is
-// durable but nobody has been told.
+// durable but before it is acknowledged.
 enum class CrashPoint : std::uint8_t { before_commit, after_commit };
 
 class MemoryStore final : public Store {

@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0xBEEFC0DE;
 constexpr std::uint32_t kDataVersion = 1;
-constexpr std::uint64_t kNoPage = ~0ULL;  // the root of an empty table
+constexpr std::uint64_t kNoPage = ~0ULL;  // the root page number of an empty table
 constexpr std::uint64_t kMetaPages = 2;
 constexpr std::size_t kPageHeader = 16;
 constexpr std::size_t kNodeHeader = 8;
-constexpr int kDeepest = 32;  // LMDB's CURSOR_STACK
+constexpr int kDeepest = 32;  // LMDB's CURSOR_STACK: the greatest depth
 enum : std::uint16_t { kBranchPage = 1, kLeafPage = 2, kOverflowPage = 4, kMetaPage = 8 };
 enum : std::uint16_t { kBigData = 1, kSubTable = 2 };
 constexpr std::uint16_t kIntegerKeys = 8;
-// Tables that may have more leaves than are read at start.
+// Tables of which not all leaf pages are read at start.
 constexpr std::string_view kBigTables[] = {"history", "history_index"};
 
 struct TableRecord {  // MDB_db
@@ -55,8 +55,8 @@ T read_as(const char* at) {
 struct Node {
   std::string_view key;
   std::uint16_t flags = 0;
-  std::uint64_t child = 0;  // for a branch
-  std::uint64_t size = 0;   // for a leaf: size of the data
+  std::uint64_t child = 0;  // if it is a branch
+  std::uint64_t size = 0;   // if it is a leaf: size of the data
   const char* data = nullptr;
 };
 
@@ -144,8 +144,7 @@ bool Checker::read_metas() {
   for (std::uint64_t i = 0; i < kMetaPages; ++i)
     if (!good_meta(i, meta[i])) return false;
   if (meta[1].free.pad != size) return bad(1, "its two heads differ in their page size");
-  // Commits write the two heads in turn: even transactions the first one, odd transactions the
-  // second.
+  // LMDB has two meta pages: even transactions write the first one, odd transactions the second.
   const std::uint64_t a = meta[0].transaction;
   const std::uint64_t b = meta[1].transaction;
   const bool fresh = a == 0 && b == 0;
@@ -269,7 +268,7 @@ bool Checker::branch(Walk& walk, std::uint64_t number, int level, const Bounds& 
   const std::vector<Node> children = nodes_;
   if (children.size() < (walk.kind == Kind::free_list ? 1 : 2))
     return bad(number, "a page has too few entries");
-  for (std::size_t i = 1; i < children.size(); ++i) {  // the key of the first child has no meaning
+  for (std::size_t i = 1; i < children.size(); ++i) {  // LMDB ignores the key of the first child
     if (!key_fits(walk, number, children[i].key, bounds)) return false;
     if (i > 1 && !less(walk, children[i - 1].key, children[i].key))
       return bad(number, fmt::format("keys of table {} are out of order", walk.name));
@@ -291,7 +290,7 @@ bool Checker::leaf(Walk& walk, std::uint64_t number, const Bounds& bounds) {
       return bad(number, fmt::format("keys of table {} are out of order", walk.name));
   }
   walk.seen.entries += nodes_.size();
-  const bool others = walk.kind == Kind::names;  // the nodes of such a table lead to other tables
+  const bool others = walk.kind == Kind::names;  // the nodes of such a table point to other tables
   const std::vector<Node> tables = others ? nodes_ : std::vector<Node>();
   for (const Node& node : others ? tables : nodes_)
     if (!leaf_node(walk, number, node)) return false;
@@ -315,7 +314,7 @@ bool Checker::leaf_node(Walk& walk, std::uint64_t number, const Node& leaf) {
   return walk.kind != Kind::free_list || free_pages(number, node);
 }
 
-// Checks data that is stored on pages of its own, as one run of them.
+// Checks a value that is stored on a contiguous run of pages of its own.
 bool Checker::overflow(Walk& walk, std::uint64_t from, Node& node) {
   const auto first = read_as<std::uint64_t>(node.data);
   if (!take(first, 1, from)) return false;

@@ -1,9 +1,8 @@
-// Reads everything in the store again, piece by piece, to check that each value still fits its
-// checksum.
+// Reads everything in the store again, piece by piece, to check each value against its checksum.
 //
-// A piece is one short read transaction, so it may run beside the writer. Changes between two
-// pieces are seen by the next one. For the history it also checks that the records exist that the
-// index names.
+// A piece is one short read transaction, so it can run in parallel with the writer. Changes between
+// two pieces are seen by the next one. For the history it also checks that the records exist to
+// which the index points.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ struct ScrubPiece {
   bool end = false;                  // everything has been checked
 };
 
-// Checks up to so many octets from `at` on, and moves `at`; never takes longer than kReadBudget.
+// Checks up to this many octets from `at` on, and moves `at`; never takes longer than kReadBudget.
 Result<ScrubPiece> scrub_piece(const LmdbEnv& env, ScrubAt& at, std::uint64_t octets);
 
 // gantry-ctld --check-store: checks all pages and all values of the store in `directory`, which no

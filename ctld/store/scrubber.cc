@@ -44,7 +44,8 @@ bool Scrubber::pass() {
   std::uint64_t damaged = 0;
   for (bool end = false; !end;) {
     const auto piece = store_.scrub(at, pace_.octets);
-    if (!piece) {  // the store cannot be read at all, or it has failed and the controller stops
+    if (!piece) {  // the store cannot be read at all, or it has failed and the controller is
+                   // stopping
       damaged_(piece.error().message);
       return false;
     }

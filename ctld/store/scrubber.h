@@ -1,5 +1,5 @@
 // The slow scrub: a thread that reads the whole store again and again, a little each time, and
-// reports values that no longer fit their checksum before somebody needs them.
+// reports values with a wrong checksum before somebody needs them.
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,8 @@ class Scrubber {
 
  private:
   void run();
-  bool pass();                                // false: it has to stop
-  bool rest(std::chrono::milliseconds time);  // false: it has to stop
+  bool pass();                                // returns false if it has to stop
+  bool rest(std::chrono::milliseconds time);  // returns false if it has to stop
   void note(const ScrubPiece& piece, std::uint64_t& damaged);
 
   const LmdbStore& store_;

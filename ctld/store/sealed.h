@@ -1,6 +1,6 @@
 // Sealed values: each value in the store is followed by eight octets, a checksum over its table's
-// name, its key and the value itself. Reading a value therefore detects that it has changed, or
-// that it is stored under another key or in another table.
+// name, its key and the value itself. So reading a value detects that it has changed, or was moved
+// to another key or table.
 #pragma once
 
 #include <cstring>
@@ -28,7 +28,7 @@ inline int put_sealed(Cursor& cursor, const TableHandle& table, MDB_val key, std
   return 0;
 }
 
-// Removes the checksum from `value`. Returns false if it does not fit.
+// Removes the checksum from `value`. Returns false if it is wrong.
 inline bool unseal(const TableHandle& table, std::string_view key, MDB_val& value) {
   if (value.mv_size < kSealBytes) return false;
   value.mv_size -= kSealBytes;

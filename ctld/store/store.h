@@ -1,14 +1,14 @@
-// The durable seam of the controller: bytes in, bytes out. Two implementations, LmdbStore (disk)
-// and MemoryStore (tests and simulator), pass the same contract tests.
+// The controller's interface to durable storage: bytes in, bytes out. Two implementations,
+// LmdbStore (disk) and MemoryStore (tests and simulator), pass the same contract tests.
 //
-// append() is the path to an answer: it only appends, in one transaction, and is durable when it
-// returns. fold() brings the mutable records up to an event, in one transaction that also moves
-// `applied`. After a crash: load() hands out the records as of `applied`, then every later event.
+// append() runs before answers are sent: it only appends, in one transaction, and is durable when
+// it returns. fold() brings the mutable records up to an event, in one transaction that also moves
+// `applied`. After a crash, load() returns the records as of `applied`, then every later event.
 //
-// A failed commit is fatal (ErrorCode::out_of_space or io_error, the sentence names path and
-// remedy): the store is then poisoned and refuses everything with the same error, because nobody
-// can know what the disk holds until it is opened afresh. Batches out of order, with gaps or not
-// sorted are bugs of the caller and assert.
+// A failed commit is fatal (ErrorCode::out_of_space or io_error; the text names path and remedy):
+// then the store refuses everything with the same error, because the state of the disk is unknown
+// until it is opened again. Batches out of order, with gaps or not sorted are bugs of the caller
+// and assert.
 //
 // Threads: one thread (the loop's) calls everything, except read_history and read_spec, which any
 // thread may call at any time; each is one short read transaction (kReadBudget).
@@ -35,7 +35,7 @@ using Digest = std::array<std::uint8_t, 32>;  // content hash of a blob; chosen 
 
 // Version of the tables below. A store written by a newer one is refused at open.
 inline constexpr std::uint64_t kFormatVersion = 7;
-// From this one on every value has a checksum; older stores get them when they are opened.
+// From this version on every value has a checksum; older stores get them when they are opened.
 inline constexpr std::uint64_t kSealedFormat = 7;
 // Keys of record tables: 1..kMaxKeyBytes octets (LMDB's limit is 511).
 inline constexpr std::size_t kMaxKeyBytes = 500;
@@ -44,7 +44,7 @@ inline constexpr std::size_t kTrimPerTransaction = 4096;
 // How long one read may keep a transaction open, and so keep freed pages from being reused.
 inline constexpr std::chrono::milliseconds kReadBudget{50};
 // Upper bounds of one history page.
-inline constexpr std::size_t kMaxHistoryPage = 4096;                  // records
+inline constexpr std::size_t kMaxHistoryPage = 4096;                  // records in one page
 inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
 
 // Every record table, once: X(name, number, what a record is). Numbers and names are permanent.
@@ -92,7 +92,7 @@ struct JournalEntry {
 };
 
 // One turn of the loop. seqs are contiguous and continue the journal; spec ids ascend and are above
-// every id ever appended. A blob that is already there is left as it is.
+// every id ever appended. A blob that exists already is left as it is.
 struct AppendBatch {
   std::vector<JournalEntry> events;
   std::vector<std::pair<JobId, Bytes>> specs;
@@ -107,7 +107,7 @@ struct RecordChange {
 };
 
 // One finished job (or array task), stored for good. Several runs with the same job id differ in
-// `end`; a second one with the same id and end replaces the first.
+// `end`; a second entry with the same id and end replaces the first.
 struct HistoryEntry {
   Instant end;  // >= 0
   JobId job;
@@ -116,16 +116,16 @@ struct HistoryEntry {
 };
 
 struct FoldBatch {
-  EventSeq applied;                   // the records are as of this event; it never goes back
+  EventSeq applied;                   // the records include this event; it never goes back
   std::vector<RecordChange> records;  // sorted by (table, key), each at most once
   std::vector<HistoryEntry> history;
-  std::vector<JobId> spec_deletes;   // sorted; absent is fine
-  std::vector<Digest> blob_deletes;  // absent is fine
+  std::vector<JobId> spec_deletes;   // sorted; entries that do not exist are ignored
+  std::vector<Digest> blob_deletes;  // entries that do not exist are ignored
 };
 
 // Called in this order: every record (table by table, key order), every spec (id order), every blob
-// (digest and size only; see read_blob), then the events after `applied` in order. Views die with
-// the call. The first error stops the load and is returned.
+// (digest and size only; see read_blob), then the events after `applied` in order. Views are valid
+// only during the call. The first error stops the load and is returned.
 struct LoadVisitor {
   std::function<Result<void>(Table, std::string_view key, std::string_view value)> record;
   std::function<Result<void>(JobId, std::string_view spec)> spec;
@@ -142,12 +142,12 @@ struct HistoryPosition {
 
 enum class HistoryOrder : std::uint8_t { oldest_first, newest_first };
 
-// A half-open window of end times [from, to), in one direction, from after `resume` on.
+// A half-open window of end times [from, to), in one direction, starting after `resume`.
 struct HistoryScan {
   std::optional<Instant> from;
   std::optional<Instant> to;
   HistoryOrder order = HistoryOrder::newest_first;
-  std::optional<HistoryPosition> resume;  // from the page before
+  std::optional<HistoryPosition> resume;  // `resume` of the page before
   std::optional<JobId> id;                // only this job, or the elements of this array
   std::size_t limit = 1000;               // 1..kMaxHistoryPage records
 };
@@ -164,11 +164,11 @@ struct Stats {
   std::uint64_t specs = 0;
   std::uint64_t blobs = 0;
   std::uint64_t history = 0;
-  std::uint64_t commits = 0;     // since open
+  std::uint64_t commits = 0;     // since the store was opened
   std::uint64_t used_bytes = 0;  // pages in use
   std::uint64_t file_bytes = 0;  // pages ever used; the file's length
   std::uint64_t map_bytes = 0;
-  std::uint64_t map_growths = 0;  // since open
+  std::uint64_t map_growths = 0;  // since the store was opened
 };
 
 class Store {
@@ -177,18 +177,19 @@ class Store {
 
   // The batch is durable when this returns. An empty batch is allowed and costs nothing.
   virtual Result<void> append(const AppendBatch& batch) = 0;
-  // Records, history, deletes and `applied`, all or nothing; also trims a first piece of journal.
+  // Records, history, deletes and `applied`, all or nothing; also removes a first piece of the
+  // journal.
   virtual Result<void> fold(const FoldBatch& batch) = 0;
-  // Does one bounded piece of upkeep: trims the journal at or below `applied`, and looks for dead
-  // readers once a minute. Returns true if there is more to do now. Call it between turns.
+  // Does one bounded piece of maintenance: trims the journal at or below `applied`, and checks for
+  // dead readers once a minute. Returns true if there is more to do now. Call it between turns.
   virtual Result<bool> maintain() = 0;
 
   virtual Result<void> load(const LoadVisitor& visitor) const = 0;
-  // not_found if absent.
+  // Error not_found if it does not exist.
   [[nodiscard]] virtual Result<Bytes> read_spec(JobId job) const = 0;
   [[nodiscard]] virtual Result<Bytes> read_blob(const Digest& digest) const = 0;
   [[nodiscard]] virtual bool has_blob(const Digest& digest) const = 0;
-  // Reads one page. It may have fewer than `limit` records (even none) with `resume` set, if a
+  // Reads one page. It may have fewer than `limit` records, even none, and still set `resume`, if a
   // bound was reached.
   [[nodiscard]] virtual Result<HistoryPage> read_history(const HistoryScan& scan) const = 0;
 

@@ -85,7 +85,7 @@ std::string ring_block(const Settings& s) {
       s.state_dir);
 }
 
-// What no request may have, and what a client might say in the gate's name.
+// Headers that no request may have, and headers with which a client could impersonate the gate.
 constexpr const char* kCleaning =
     "\n"
     "  http-request return status 405 content-type text/plain string \"There is "
@@ -121,8 +121,8 @@ std::string refusal(int status, const char* text, const char* header, const std:
       text, header, when);
 }
 
-// A signature that was found good is remembered by the digest of the whole token: it costs a tenth
-// of a millisecond to check one. What the token says is looked at each time.
+// A verified signature is remembered by the digest of the whole token, because checking one takes a
+// tenth of a millisecond. The token's claims are checked each time.
 std::string token_rules(const Settings& s, const std::string& issuer,
                         const std::vector<TokenKey>& keys) {
   const std::string bearer = "hdr WWW-Authenticate Bearer";
@@ -303,8 +303,8 @@ std::string backend_block(const Backend& backend) {
   if (route.queue > 0)
     out += refusal(429, "Too many requests wait for this service.", "hdr Retry-After 1",
                    fmt::format("{{ queue ge {} }}", route.queue));
-  // Whoever has waited too long for a place in a replica is told to come again; whoever was lost
-  // with a replica, that the replica is at fault.
+  // A request that waited too long for a replica gets an answer to retry; one that was lost with a
+  // replica gets an error of the replica.
   out +=
       "  http-response set-var(txn.answered) int(1)\n"
       "  acl answered var(txn.answered) -m found\n"

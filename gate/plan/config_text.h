@@ -16,7 +16,7 @@ struct Settings {
   std::vector<std::string> listen_tls;  // HOST:PORT, with the certificate
   std::string certificate;              // PEM file with certificates and key, or a directory
   std::string state_dir;
-  std::string user;  // that HAProxy becomes; "" = it stays as it is
+  std::string user;  // user as which HAProxy runs; "" = unchanged
   unsigned threads = 1;
   unsigned connections = 10'000;
   std::string raw_metrics;  // HOST:PORT of HAProxy's own exporter; "" = none
@@ -51,7 +51,8 @@ std::string table_text(const std::map<std::string, std::string>& rows);
 // The Lua program beside the configuration: requests for a service that has no replica wait in it.
 extern const char* const kHoldProgram;
 
-// By key id. Keys of other kinds than EC P-256 are left out; malformed: it is no key set.
+// Keys by key id. Keys of other kinds than EC P-256 are left out; error malformed: it is no key
+// set.
 Result<std::map<std::string, std::string>> pem_of_keys(const std::string& jwks);
 
 }  // namespace gantry::gate

@@ -3,8 +3,8 @@
 
 namespace gantry::gate {
 
-// A request waits until a table says which backend takes it. Each one that waits writes the time
-// beside its number again and again: one whose client has gone is forgotten by that.
+// A request waits until a table has a backend for it. Each waiting request writes the time to its
+// entry at intervals, so entries of clients that are gone expire.
 const char* const kHoldProgram = R"lua(
 local directory = os.getenv("GANTRY_GATE_DIR")
 local whole = Map.new(directory .. "/whole.map", Map._str)

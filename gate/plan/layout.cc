@@ -12,7 +12,7 @@ namespace gantry::gate {
 
 namespace {
 
-constexpr std::uint64_t kIds = 0x7fffffff;  // of servers, for consistent hashing
+constexpr std::uint64_t kIds = 0x7fffffff;  // hash ids of servers, for consistent hashing
 
 ServerState state_of(const proto::GateReplica& replica, const ReplicaState& known) {
   if (replica.draining) return ServerState::drain;
@@ -30,8 +30,8 @@ bool takes_requests(const Backend& backend) {
                              [](const auto& s) { return s.second.state == ServerState::ready; });
 }
 
-// Returns the part of a replica's concurrency that is this gate's; 0 = no limit. Each gate has one
-// place at least.
+// Returns this gate's part of a replica's concurrency; 0 = no limit. Each gate has at least one
+// place.
 std::uint32_t part_of_concurrency(std::uint32_t concurrency, std::uint32_t gates) {
   return concurrency == 0 ? 0 : std::max(1u, concurrency / std::max(1u, gates));
 }
@@ -56,8 +56,8 @@ void add_backends(const proto::GateService& service, const ReplicaStates& states
   }
 }
 
-// Which version gets which part of the requests. A version without a ready replica gets none, so
-// that one that is on its way does no harm.
+// The share of the requests of each version. A version without a ready replica gets none, so that a
+// new version does no harm.
 void add_shares(const proto::GateService& service, Layout& out) {
   std::vector<const std::string*> names;
   std::vector<std::uint32_t> weights;
@@ -69,7 +69,7 @@ void add_shares(const proto::GateService& service, Layout& out) {
     any = any || version.weight > 0;
   }
   if (names.empty()) return;
-  // Only those without a part are ready: better one of them than none.
+  // Only versions without a share are ready: using one of them is better than none.
   if (!any) weights.assign(weights.size(), 1);
   const auto id = service_id(service);
   const auto parts = shares(weights);
@@ -126,7 +126,7 @@ std::uint32_t number(std::string_view text) {
   return value;
 }
 
-// Columns of the CSV that are looked at, by name: their places differ between releases.
+// The used columns of the CSV, by name, because their positions differ between releases.
 struct Columns {
   std::size_t backend = 0, server = 0, waiting = 0, running = 0, most = 0, status = 0, weight = 0,
               address = 0;
@@ -165,7 +165,7 @@ void remove(const std::string& name, const SeenServer& seen, ServerCommands& out
 }
 
 void add(const std::string& name, const Server& server, bool by_hash, ServerCommands& out) {
-  if (server.state == ServerState::drain) return;  // it leaves: nothing of it is here
+  if (server.state == ServerState::drain) return;  // it was removed, so nothing of it is here
   out.before.push_back(fmt::format("add server {} {}", name, server_options(server, by_hash)));
   if (server.state == ServerState::ready)
     out.before.push_back(fmt::format("set server {} state ready", name));
@@ -212,7 +212,7 @@ std::vector<int> shares(const std::vector<std::uint32_t>& weights) {
   const std::uint64_t sum = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
   std::vector<int> out(weights.size(), 0);
   if (sum == 0) return out;
-  std::vector<std::pair<std::uint64_t, std::size_t>> rest;  // what is left over, whose
+  std::vector<std::pair<std::uint64_t, std::size_t>> rest;  // (remainder, index)
   int left = kBuckets;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::uint64_t exact = std::uint64_t{weights[i]} * kBuckets;
@@ -371,7 +371,8 @@ Tables tables_for(const Tables& tables, const std::set<std::string>& backends) {
 }
 
 const std::vector<std::string>& table_names() {
-  // Who may call comes before where calls go: a service is never open before its rules are there.
+  // The rules about who may call come before the routes: a service is never open before its rules
+  // are in force.
   static const std::vector<std::string> kNames{
       table::kAccess, table::kCallers, table::kDoors, table::kHolds, table::kQueues,
       table::kCalls,  table::kTenants, table::kParts, table::kWhole, table::kRoutes};

@@ -1,6 +1,6 @@
-// What HAProxy is to have: a backend for each version of each service, and tables that say which
-// request goes where. Made from the controller's table and from what the gate knows of replicas;
-// pure, and the same for the same input.
+// The wanted state of HAProxy: a backend for each version of each service, and tables that route
+// requests. Made from the controller's table and from what the gate knows of replicas; pure, and
+// the same for the same input.
 //
 // A service has the id TENANT:NAME, a version's backend TENANT:NAME:VERSION, a replica's server
 // jJOB.ATTEMPT. None of these words has a colon.
@@ -17,8 +17,9 @@
 
 namespace gantry::gate {
 
-inline constexpr std::uint32_t kFullWeight = 128;  // of a server; HAProxy takes up to 256
-inline constexpr int kBuckets = 100;               // parts of a service's requests
+inline constexpr std::uint32_t kFullWeight =
+    128;                              // full weight of a server; HAProxy allows up to 256
+inline constexpr int kBuckets = 100;  // parts of a service's requests
 
 // What the gate knows of a replica.
 struct ReplicaState {
@@ -83,7 +84,7 @@ Duration wait_of(const proto::GateService& service);
 // A word that may stand in HAProxy's configuration and commands as it is.
 bool is_plain(std::string_view word);
 
-// What a process of HAProxy says of itself: `show stat` and `show servers state`, read; pure.
+// Reads what a process of HAProxy reports about itself: `show stat` and `show servers state`; pure.
 struct SeenServer {
   std::string address;  // HOST:PORT
   std::uint32_t weight = 0;
@@ -102,7 +103,7 @@ using Seen = std::map<std::string, SeenBackend>;  // by the backend's name
 // `show stat -1 6 -1`, which is CSV with a line of names.
 Seen read_stat(std::string_view csv);
 
-// `show held` of our Lua program: a service and a number in each line.
+// Output of `show held` of the Lua program: a service and a number in each line.
 std::map<std::string, std::uint32_t> read_held(std::string_view text);
 
 // `show map FILE`: a pointer, a key and a value in each line.
@@ -125,8 +126,9 @@ ServerCommands server_commands(const Layout& wanted, const Seen& seen);
 std::vector<std::string> table_commands(const Tables& wanted, const Tables& has,
                                         const std::string& directory);
 
-// What of the tables a process can have that knows only these backends: it sends the part of a
-// version that it does not know to another one of the service, and knows no service without one.
+// The part of the tables that a process with only these backends can have: it sends the share of a
+// version that it does not know to another version of the service, and has no service without a
+// known version.
 Tables tables_for(const Tables& tables, const std::set<std::string>& backends);
 
 // The names of all tables.

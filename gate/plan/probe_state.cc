@@ -23,7 +23,7 @@ void count(ProbeCount& of, const ProbeAnswer& answer, Instant next) {
 void ready_answered(Probed& replica, const tenancy::ServiceProbe& probe, const ProbeAnswer& answer,
                     Instant now) {
   const bool starts = replica.health == ReplicaHealth::starting;
-  // A replica that is to come back is looked at as often as one that starts.
+  // A replica that failed is probed as often as one that starts.
   const bool away = starts || replica.health == ReplicaHealth::unready;
   const Duration pause =
       away && !answer.good ? std::min(kStartInterval, probe.interval) : probe.interval;

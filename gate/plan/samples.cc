@@ -10,7 +10,7 @@ namespace gantry::gate {
 namespace {
 
 constexpr std::size_t kWords = 13;
-constexpr double kNewPart = 0.1;  // of a new time in a replica's mean
+constexpr double kNewPart = 0.1;  // weight of a new time in a replica's mean
 
 template <class T>
 bool number(std::string_view text, T& out) {
@@ -37,8 +37,8 @@ void add_up(proto::GateSample& to, const proto::GateSample& from) {
 }
 
 constexpr Duration kForgotten = seconds(10);
-constexpr double kChange = 2;     // at most, from one look to the next
-constexpr double kNothing = 0.1;  // of the weight: too little to change it
+constexpr double kChange = 2;     // greatest factor of change in one step
+constexpr double kNothing = 0.1;  // part of the weight below which it is not changed
 
 }  // namespace
 
@@ -96,7 +96,7 @@ void Samples::add(const RequestLine& r, Instant now) {
     if (r.status == 429 || r.status == 503) ++sample.refused;
     return;
   }
-  // The client that goes away is no fault of the replica.
+  // A client that disconnects is no failure of the replica.
   const bool client_went = r.end.starts_with('C') || r.end.starts_with('c');
   if (!client_went && (r.status >= 500 || r.status <= 0)) ++sample.errors;
   if (r.answer_ms < 0) return;
@@ -112,9 +112,9 @@ void Samples::add(const RequestLine& r, Instant now) {
   replica.last = now;
 }
 
-// Of the requests that ended the log says how long they took. Of those that are still there it is
-// known how many there were at the begin and at the end of the span: those that were there already
-// count for the whole span, the others for half of it.
+// For ended requests the log has their duration. For requests in progress, only their number at the
+// start and the end of the span is known: those from the start count for the whole span, the others
+// for half of it.
 std::vector<proto::GateSample> Samples::take(Instant now, const std::vector<Seen>& seen,
                                              const std::map<std::string, std::uint32_t>& held) {
   for (auto& [name, counted] : counted_) counted.sample.running = counted.sample.waiting = 0;

@@ -1,6 +1,5 @@
-// Counts what went through the gate, from the lines that HAProxy writes of each request; pure. The
-// response time is what a request takes from its whole head until the first octet of the answer,
-// with all waiting in the gate.
+// Counts the requests through the gate, from HAProxy's log lines; pure. The response time is from
+// the end of the request's head until the first octet of the answer, with all waiting in the gate.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +51,9 @@ class Samples {
  private:
   struct Counted {
     proto::GateSample sample;
-    std::int64_t whole_us = 0;  // of requests that ended: the part within the span
+    std::int64_t whole_us = 0;  // of ended requests: their time within the span
     std::uint64_t ended = 0, began_before = 0;
-    std::uint32_t last_running = 0;  // at the begin of the span, with waiting
+    std::uint32_t last_running = 0;  // at the start of the span, including waiting ones
   };
   Counted& of(const std::string& service, const std::string& version);
 
@@ -66,9 +65,9 @@ class Samples {
 inline constexpr std::uint32_t kLeastWeight = 8;  // a slow replica is still tried now and then
 
 // The weights of the replicas of one version: the fastest has kFullWeight, one that takes twice the
-// time half of it. From one look to the next a weight changes by a factor of two at most, and not
-// at all for less than a tenth. A replica without an answer in the last seconds goes towards the
-// full weight, because nobody knows any more how slow it is.
+// time half of it. In each step a weight changes at most by a factor of two, and not at all for
+// less than a tenth. The weight of a replica without an answer in the last seconds moves towards
+// the full weight, because its speed is not known any more.
 std::map<std::string, std::uint32_t> weights_of(
     const std::map<std::string, std::uint32_t>& now_have,
     const std::map<std::string, ReplicaTimes>& times, Instant now);

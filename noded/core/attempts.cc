@@ -18,11 +18,11 @@ Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
   return exit;
 }
 
-// Did the attempt end because it was ordered to? It did not if it was over before the order came: a
-// daemon that was stopped for a while may hear of the two in either order. Two comparisons must
-// both say that it was over before: the one of wall clock times, and the one of lengths. The wall
-// clock may have been set since, and a length does not count the time for which the machine slept.
-// The length also gets a margin, because this daemon's own clock may be up to 5 % too fast or slow
+// Whether the attempt ended because of the order. It did not if it was over before the order came:
+// a daemon that was stopped for a while may learn of the two in either order. Two comparisons must
+// both show that it was over before: one of wall clock times, and one of run times. The wall clock
+// may have been set since, and a run time does not count the time for which the machine slept. The
+// run time also gets a margin, because this daemon's own clock may be up to 5 % too fast or slow
 // while it follows a clock that was set (common/loop/clock.h).
 bool is_ended_by(const OneAttempt& attempt, const Exit& exit) {
   const Ending& ending = *attempt.ending;
@@ -51,7 +51,7 @@ void Core::State::end_now(Instant now, Entry& entry, Ending ending, Duration gra
   auto& [key, attempt] = entry;
   ending.kill_at = now + grace;
   ending.since = now;
-  if (attempt.stage == Stage::waiting) {  // nothing of it runs, and nothing will
+  if (attempt.stage == Stage::waiting) {  // nothing of the attempt runs, and nothing will
     attempt.ending = std::move(ending);
     if (move(attempt, Trigger::drop))
       settle(now, entry, nothing_ran(now, proto::ExitCause::ordered, {}));
@@ -84,7 +84,7 @@ void Core::State::held(Instant now, const AttemptKey& key) {
   const auto it = attempts.find(key);
   if (it == attempts.end() || !move(it->second, Trigger::held)) return;
   if (it->second.stage == Stage::ending) {
-    turn.actions.emplace_back(Kill{key});  // no user process runs yet: no grace needed
+    turn.actions.emplace_back(Kill{key});  // no user process runs yet, so no grace time is needed
     return;
   }
   report_status(now, *it);
@@ -117,7 +117,7 @@ void Core::State::begin_failed(Instant now, const BeginFailed& event) {
   ended(now, event.key, nothing_ran(now, proto::ExitCause::launch_failed, event.message));
 }
 
-// The reported cause is the one of the order; what the exit record says is added to the message.
+// The reported cause is that of the order; the text of the exit record is added to the message.
 void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   auto& [key, attempt] = entry;
   if (attempt.ending && is_ended_by(attempt, exit)) {
@@ -143,7 +143,7 @@ void Core::State::report_status(Instant now, Entry& entry) {
     report_exit(now, entry);
     return;
   }
-  if (!registered()) return;  // the next registration reports it
+  if (!registered()) return;  // otherwise the next registration reports it
   if (attempt.stage == Stage::held) turn.messages.emplace_back(proto::LaunchReady{key});
   if (attempt.stage == Stage::running)
     turn.messages.emplace_back(proto::Started{key, attempt.started.value_or(now)});
@@ -167,9 +167,9 @@ void Core::State::report_exit(Instant now, Entry& entry) {
   attempt.backoff = std::min(attempt.backoff * 2, kResendMost);
 }
 
-// The controller wants to close an attempt that this node never got. The node may safely say that
-// it has ended: an order to start it that is still on its way is older, and will be dropped by its
-// sequence number.
+// The controller wants to close an attempt that this node does not have. The node may report its
+// end: an older order to start it that is still on its way will be dropped because of its sequence
+// number.
 void Core::State::report_unknown(Instant now, const AttemptKey& key) {
   report_not_run(now, key, proto::ExitCause::ordered, " never got this attempt");
 }
@@ -254,7 +254,7 @@ void Core::State::launch(Instant now, proto::Launch&& launch) {
   const AttemptKey key = launch.key;
   memory.highest_job = std::max(memory.highest_job, key.job);
   const auto known = attempts.find(key);
-  if (known != attempts.end()) {  // the order was repeated because our answer was lost
+  if (known != attempts.end()) {  // the order was repeated because the answer was lost
     report_status(now, *known);
     return;
   }
@@ -272,7 +272,8 @@ void Core::State::go(Instant now, const AttemptKey& key) {
     return;
   }
   OneAttempt& attempt = it->second;
-  if (attempt.stage == Stage::running) {  // the order was repeated because Started was lost
+  if (attempt.stage ==
+      Stage::running) {  // the order was repeated because the Started report was lost
     report_status(now, *it);
     return;
   }
@@ -342,7 +343,7 @@ void Core::State::write_tokens(proto::IdentityTokens&& answer) {
   turn.actions.emplace_back(WriteTokens{std::move(answer)});
 }
 
-// Somebody who ends needs no new tokens.
+// An attempt that is ending needs no new tokens.
 bool Core::State::has_tokens(const AttemptKey& key) const {
   const auto it = attempts.find(key);
   return it != attempts.end() && it->second.stage != Stage::ending &&

@@ -64,12 +64,12 @@ void Core::step(Instant now, Input input) {
                  [&](BeginFailed& i) { s.begin_failed(now, i); },
                  [&](FileRead& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
                  [&](NetworkProbed& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
-                 [&](TokensDue& i) {  // without a connection it is told again later
+                 [&](TokensDue& i) {  // without a connection, TokensDue comes again later
                    if (s.registered() && s.has_tokens(i.key))
                      s.turn.messages.emplace_back(proto::RenewIdentity{i.key});
                  },
                  [&](GpusChanged& i) {
-                   s.facts.gpus = std::move(i.gpus);  // each later registration sends them as well
+                   s.facts.gpus = std::move(i.gpus);  // later registrations send the GPUs as well
                    s.link.tell_gpus = kTellGpus;
                    s.tell_gpus();
                  },
@@ -153,7 +153,7 @@ void Core::State::link_down() {
 
 void Core::State::ask(Instant now) {
   if (stopped) return;
-  // No two registrations carry the same time, so that the node can tell their answers apart.
+  // No two registrations have the same time, so that the node can tell which one an answer is for.
   link.asked = std::max(now, link.asked + microseconds(1));
   link.phase = Link::Phase::registering;
   link.session = 0;
@@ -187,7 +187,7 @@ bool Core::State::newest_epoch(Instant now, Epoch epoch) {
   if (epoch > memory.epoch) {
     memory.epoch = epoch;
     remember();
-    // A session belongs to one controller: with a new controller there is none until it has
+    // A session belongs to one controller; with a new controller there is none until it has
     // answered.
     if (registered()) {
       link.backoff = kRegisterFirst;
@@ -240,14 +240,14 @@ void Core::State::accept(Instant now, proto::NodeAccept&& order) {
   link.backoff = kRegisterFirst;
   contact(order.heard);
 
-  for (auto& entry : attempts)  // the timers send the exit reports, a limited number in each turn
+  for (auto& entry : attempts)  // the timers send the exit reports, a limited number per turn
     if (entry.second.stage == Stage::ended) arm(entry, now);
   for (const auto& key : order.forget) {
     const auto it = attempts.find(key);
     if (it != attempts.end() && it->second.stage == Stage::ended)
       acknowledged(key);
     else if (it != attempts.end())
-      order.kill.push_back(key);  // it has not ended here: end it, then report it
+      order.kill.push_back(key);  // it still runs here: end it, then report it
   }
   for (const auto& key : order.kill) {
     const auto it = attempts.find(key);
@@ -264,8 +264,8 @@ void Core::State::accept(Instant now, proto::NodeAccept&& order) {
   }
 }
 
-// The controller says that it heard what this node sent at `heard`. The controller counts the
-// node's silence from there, and the node does the same.
+// The controller confirms that it received what this node sent at `heard`. The controller counts
+// the node's silence from then, and the node does the same.
 void Core::State::contact(Instant heard) {
   if (memory.last_contact && heard <= *memory.last_contact) return;
   memory.last_contact = heard;
@@ -303,8 +303,8 @@ void Core::State::link_timers(Instant now) {
   }
   if (now >= link.next_beat) {
     link.next_beat = now + link.heartbeat;
-    // The highest job id is saved once a heartbeat and not at each order, because each save costs a
-    // sync of the disk. Jobs that are still here are known by their directories in any case.
+    // The highest job id is saved at each heartbeat and not at each order, because each save costs
+    // a sync of the disk. Jobs that are still here are known by their directories in any case.
     remember_job();
     proto::Heartbeat beat;
     beat.session = link.session;

@@ -3,17 +3,17 @@
 //
 // In one turn the shell (the code around this class) calls step() for each input that it has, then
 // take_turn(). It carries out the turn's actions in their order, and only then sends its messages;
-// a RememberEpoch that cannot be made durable ends the process, and no other action does. What an
-// action brings about comes back as an event, at once or later. The shell calls step() again no
+// a RememberEpoch that cannot be made durable ends the process; other failed actions do not. The
+// result of an action comes back as an event, at once or later. The shell calls step() again no
 // later than Turn::wake, with a Wake.
 //
 // The following holds, whatever is lost, doubled, late or killed:
 //   - An attempt runs at most once. Begin and Resume are the only actions that run anything: Begin
 //     once per (job, attempt), Resume only for an attempt that the runtime has proved never to have
 //     started.
-//   - An exit is reported until the controller acknowledged it, and forgotten only then.
+//   - An exit is reported until the controller has acknowledged it, and is forgotten only then.
 //   - A controller older than the newest ever seen is refused, over restarts as well.
-// After a restart the runtime lists what the disk and the shims say (Recovered), and a new Core
+// After a restart the runtime lists what the disk and the shims report (Recovered), and a new Core
 // starts from that list. The code is deterministic: it has no clock, no I/O and no randomness.
 #pragma once
 
@@ -33,10 +33,10 @@ struct Turn {
 
 // ---- start
 
-// The state of one attempt when the daemon starts, as the disk and the shims tell it.
+// The state of one attempt when the daemon starts, according to the disk and the shims.
 struct Recovered {
   enum class Stage : std::uint8_t {
-    // The record exists, and it is proved that nothing ran; nothing will without Resume.
+    // The launch record exists, and it is proved that nothing ran; nothing will run without Resume.
     never_started,
     preparing,  // its shim is alive and has not reported anything yet
     held,
@@ -50,7 +50,7 @@ struct Recovered {
   bool frozen = false;  // stage running
 };
 
-// The facts that the daemon read from the state directory; every field is unset at the first start.
+// The facts that the daemon read from the state directory; all are unset at the first start.
 struct Memory {
   Epoch epoch{};
   JobId highest_job{};
@@ -68,8 +68,8 @@ struct Counters {
 
 class Core {
  public:
-  // `facts` is a NodeRegister without attempts, epoch and time. It stays as it is, except for the
-  // GPUs, for the life of the daemon.
+  // `facts` is a NodeRegister without attempts, epoch and time. Except for the GPUs it stays the
+  // same for the life of the daemon.
   Core(proto::NodeRegister facts, Memory memory, std::vector<Recovered> recovered, Instant now);
   ~Core();
   Core(const Core&) = delete;

@@ -1,5 +1,5 @@
-// Orders and inputs go into the node's core; actions and reports come out of it.
-// core.h says how they are used.
+// Orders and inputs go into the node's core; actions and reports come out of it. core.h describes
+// how they are used.
 #pragma once
 
 #include <optional>
@@ -43,12 +43,13 @@ struct Order
 struct FromController {
   Order order;
 };
-struct LinkUp {};  // the transport (re)connected: register
-// The transport says that it is down; the core also notices silence without this.
+struct LinkUp {};  // the transport (re)connected, so the node has to register
+// The transport reports a lost connection; the core also notices silence without this.
 struct LinkDown {};
 struct Wake {};  // the time of Turn::wake has come
-struct Stop {    // the daemon stops on purpose; its jobs run on
-  // Another daemon follows at once. The controller is not told, so that nobody sees the node down.
+struct Stop {    // the daemon stops on purpose; its jobs continue
+  // Another daemon starts at once. The controller is not told, so that the node is not shown as
+  // down.
   bool makes_way = false;
 };
 
@@ -67,9 +68,9 @@ struct Exit {  // how an attempt ended, from its exit record
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};
-  std::optional<Duration> ran{};  // as proto::ExitReport has it
+  std::optional<Duration> ran{};  // as in proto::ExitReport
 };
-struct Ended {  // nothing of it runs any more, its cgroup is gone, epilog done
+struct Ended {  // nothing of the attempt runs any more, its cgroup is gone, the epilog has ended
   AttemptKey key;
   Exit exit;
 };
@@ -89,7 +90,7 @@ struct TokensDue {  // the attempt's identity tokens end soon
 struct GpusChanged {  // sent once after the daemon starts, and again after each change
   GpuInventory gpus;
 };
-struct NotRemembered {};  // the last RememberJob failed; it is asked for again at a heartbeat
+struct NotRemembered {};  // the last RememberJob failed; a heartbeat will issue it again
 
 struct Input
     : std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended, BeginFailed,
@@ -105,26 +106,26 @@ struct Input
 
 // ---- actions
 
-// The shell makes this durable, even through a power cut, before it carries out the actions after
-// it.
+// The shell makes this durable, even against a power failure, before it carries out the actions
+// after it.
 struct RememberEpoch {
   Epoch epoch{};
   std::optional<Duration> fence_after;
 };
-// The job id is made durable as an epoch is, but the daemon goes on without it: NotRemembered
-// answers a write that failed.
+// The job id is made durable like an epoch, but the daemon continues without that: NotRemembered
+// reports a write that failed.
 struct RememberJob {
   JobId highest{};  // the highest job id that was ever ordered here
 };
-// When the controller was last known to hear this node; the core asks for it only if the cluster
-// fences lost nodes. The record must outlive the daemon, but need not outlive the machine. A failed
-// write is not answered: a fence that counts from an earlier contact comes too early and never too
-// late, and the next contact is written anyway.
+// When the controller is known to have last received a message of this node; used only if the
+// cluster fences lost nodes. The record must survive the daemon, but not a reboot. A failed write
+// is not reported: a fence that counts from an earlier contact comes too early and never too late,
+// and the next contact is written anyway.
 struct RememberContact {
   Instant at{};
 };
-// Write the launch record, then start the attempt's shim. The record must outlive the daemon, not
-// the machine: a reboot ends every attempt. With launch.hold the shim prepares the attempt, reports
+// Write the launch record, then start the attempt's shim. The record must survive the daemon but
+// not a reboot, which ends every attempt. With launch.hold the shim prepares the attempt, reports
 // Held and waits for Release; otherwise it runs it at once. The answer is Held, Running, Ended or
 // BeginFailed.
 struct Begin {
@@ -144,11 +145,12 @@ struct Signal {
   proto::SignalScope scope = proto::SignalScope::full;
   std::optional<StepId> step{};  // if set, only the processes of this step get the signal
 };
-struct SetFrozen {  // stops every process where it is, or lets all go on; may be repeated
+struct SetFrozen {  // stops every process where it is, or continues all; may be repeated
   AttemptKey key;
   bool frozen = false;
 };
-// Sends SIGKILL to all of it, or stops its preparation. Ended follows. It may be repeated.
+// Sends SIGKILL to all processes of the attempt, or stops its preparation. Ended follows. It may be
+// repeated.
 struct Kill {
   AttemptKey key;
 };
@@ -161,7 +163,7 @@ struct Notice {  // one line for the job's standard error
   AttemptKey key;
   std::string text;
 };
-struct RepairGpu {  // an administrator says that this GPU works again
+struct RepairGpu {  // an administrator has declared that this GPU works again
   std::string uuid;
 };
 struct Forget {  // the exit was acknowledged: remove the attempt's directory
@@ -170,7 +172,7 @@ struct Forget {  // the exit was acknowledged: remove the attempt's directory
 struct ProbeNetwork {  // answered by NetworkProbed
   proto::ProbeAttempt probe;
 };
-struct WriteTokens {  // in the place of the older ones
+struct WriteTokens {  // replaces the older tokens
   proto::IdentityTokens tokens;
 };
 struct ReadFile {  // answered by FileRead

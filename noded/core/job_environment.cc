@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// A variable describes a job or a step if its name is SLURM_ or GANTRY_, followed by one of these.
+// A variable describes a job or a step if its name is SLURM_ or GANTRY_ followed by one of these.
 constexpr std::array<std::string_view, 27> kJobWords{
     "JOB_",          "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
     "NNODES",        "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",
@@ -80,7 +80,7 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
   v.set("LOCALID", 0);
   v.set("GTIDS", 0);
   v.set("NODEID", launch.node_index);
-  // Whoever starts the process overwrites the zeros with its id.
+  // Ten zeros, which whoever starts the process overwrites with its process id.
   v.set("TASK_PID", std::string("0000000000"));
 
   const JobShape& shape = launch.spec.shape;
@@ -185,8 +185,8 @@ void add_components(std::map<std::string, std::string>& out, const proto::Launch
   }
 }
 
-// The proxy of the job's network profile takes the place of one that came from where the job was
-// submitted. The job's own nodes are reached without it.
+// The proxy of the job's network profile replaces one from the environment of the submit. The job's
+// own nodes are reached without it.
 void add_proxy(Variables& v, const proto::JobNetwork& network) {
   if (network.reach.proxy.empty()) return;
   std::string direct = "localhost,127.0.0.1,::1," + network.own.node;
@@ -251,7 +251,7 @@ std::map<std::string, std::string> job_environment(const proto::Launch& launch,
   v.fallback("LOGNAME", owner.user);
   v.fallback("SHELL", owner.shell.empty() ? "/bin/sh" : owner.shell);
   v.fallback("PATH", std::string(kDefaultPath));
-  // The job has a private /tmp; the submitter's TMPDIR does not exist there.
+  // The job has a private /tmp, in which the submitter's TMPDIR does not exist.
   v.plain("TMPDIR", "/tmp");
   v.plain("PWD", launch.spec.work_dir);
   v.plain("HOSTNAME", facts.node);
@@ -271,7 +271,7 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
                             permission.step.value(), node));
   StepEnvironment out;
   out.node_index = static_cast<std::uint32_t>(here - permission.nodes.begin());
-  // A step that runs in several components of a heterogeneous job looks like one step to its tasks.
+  // A step that runs in several components of a heterogeneous job appears to its tasks as one step.
   const proto::HetStep alone;
   const proto::HetStep& all = launch.het ? *launch.het : alone;
   std::vector<std::string> names = all.nodes;
@@ -324,7 +324,7 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   shared["SLURMD_NODENAME"] = node;
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;
-  // What the user has set is not replaced.
+  // Values that the user has set are not replaced.
   if (launch.meeting_point) shared.merge(meeting_point(permission));
   return out;
 }

@@ -20,10 +20,11 @@
 namespace gantry::node {
 
 // The state machine of an attempt on a node, as one table: stage and trigger give the next stage. A
-// pair that is absent from the table has no effect and is counted; it is no bug, because a doubled
-// order or a late event may well ask for it.
+// pair that is absent from the table has no effect and is counted; it is no bug, because a repeated
+// order or a late event can cause it.
 //
-//   waiting     found on disk after a restart, proved never to have started; wants the controller
+//   waiting     found on disk after a restart, proved never to have started; waits for the
+//               controller
 //   preparing   Begin or Resume issued, nothing heard yet
 //   held        ready, waits for Go
 //   starting    Release issued
@@ -50,9 +51,9 @@ constexpr auto enum_names(Trigger) {
        {held, "held"},            // the runtime has prepared it
        {go, "go"},                // order Go
        {running, "running"},      // the runtime says that it runs
-       {terminate, "terminate"},  // order Terminate, kill at registration, fencing
+       {terminate, "terminate"},  // order Terminate, kill at registration, or fencing
        {drop, "drop"},            // like terminate, for an attempt that never started
-       {ended, "ended"}}};        // the runtime says that nothing of it runs
+       {ended, "ended"}}};        // the runtime reports that nothing of it runs
 }
 
 struct Move {
@@ -88,7 +89,7 @@ constexpr std::optional<Stage> next_stage(Stage from, Trigger trigger) {
   return std::nullopt;
 }
 
-// The phase that a registration tells the controller for this stage.
+// The phase that a registration reports to the controller for this stage.
 constexpr proto::AttemptPhase phase_of(Stage stage) {
   switch (stage) {
     case Stage::waiting:
@@ -102,20 +103,20 @@ constexpr proto::AttemptPhase phase_of(Stage stage) {
   return proto::AttemptPhase::exited;
 }
 
-inline constexpr Duration kRegisterFirst = milliseconds(250);  // wait before a second try
+inline constexpr Duration kRegisterFirst = milliseconds(250);  // wait before registering again
 inline constexpr Duration kRegisterMost = seconds(15);         // longer than any answer takes
-// After so many unanswered heartbeats the node registers again.
+// After this many unanswered heartbeats the node registers again.
 inline constexpr int kSilentBeats = 3;
 // The first pause before an exit report is sent again.
 inline constexpr Duration kResendFirst = seconds(1);
 inline constexpr Duration kResendMost = seconds(30);
 // The pause before SIGKILL is repeated for processes that it did not end.
 inline constexpr Duration kKillAgain = seconds(10);
-// Attempts on one node, with those whose exit is not acknowledged.
+// Limit of attempts on one node, including those whose exit is not acknowledged.
 inline constexpr std::size_t kMaxAttempts = 100'000;
 inline constexpr int kTimersPerTurn = 1000;
 
-struct Ending {  // how and when an ordered end goes on
+struct Ending {  // how and when an ordered end continues
   proto::ExitCause cause = proto::ExitCause::ordered;
   Instant kill_at{};
   std::string why;  // the reason for the report; "" = none
@@ -125,10 +126,11 @@ struct Ending {  // how and when an ordered end goes on
 struct OneAttempt {
   Stage stage = Stage::preparing;
   std::optional<Instant> started;
-  std::optional<Instant> start_heard;  // when this daemon heard of the start; unset after a restart
+  std::optional<Instant>
+      start_heard;  // when this daemon learned of the start; unset after a restart
   std::optional<Ending> ending;
   Exit exit;                   // stage ended
-  bool frozen = false;         // stopped by order; nothing of it runs until an order lets it go on
+  bool frozen = false;         // stopped by order; nothing of it runs until an order continues it
   std::optional<Instant> due;  // when its timer fires: for SIGKILL, or for the next report
   Duration backoff = kResendFirst;
 };
@@ -137,24 +139,25 @@ inline constexpr std::uint32_t kTellGpus = 3;
 
 struct Link {
   enum class Phase : std::uint8_t { down, registering, registered } phase = Phase::down;
-  // registering
+  // While registering
   Instant asked{};  // `sent` of the last NodeRegister; NodeAccept must carry it back
   Instant ask_again{};
   Duration backoff = kRegisterFirst;
-  // registered
+  // While registered
   std::uint64_t session = 0;
   std::uint64_t last_seq = 0;
   Duration heartbeat = seconds(5);
   Instant next_beat{};
-  Instant last_word{};  // when anything of the session last came
-  // The GPUs are still sent so many times, now and with each heartbeat: one message may be lost.
+  Instant last_word{};  // when the last message of the session came
+  // The GPUs are sent this many more times, now and with heartbeats, because one message may be
+  // lost.
   std::uint32_t tell_gpus = 0;
 };
 
 struct Core::State {
   proto::NodeRegister facts;
   Memory memory;
-  JobId kept_job{};  // the value of memory.highest_job that is on disk; 0 = a write has failed
+  JobId kept_job{};  // highest job id that is on disk; 0 = a write has failed
   Link link;
   bool stopped = false;
   std::map<AttemptKey, OneAttempt> attempts;
@@ -167,14 +170,15 @@ struct Core::State {
   // core.cc
   void link_up(Instant now);
   void link_down();
-  void ask(Instant now);                        // sends NodeRegister
-  bool newest_epoch(Instant now, Epoch epoch);  // false: the epoch is too old and was refused
+  void ask(Instant now);  // sends NodeRegister
+  bool newest_epoch(Instant now,
+                    Epoch epoch);  // returns false if the epoch is too old and was refused
   bool in_order(Instant now, const proto::OrderStamp& stamp);
   bool in_session(Instant now, const proto::OrderStamp& stamp);
   void accept(Instant now, proto::NodeAccept&& order);
   void contact(Instant heard);
-  void remember();      // the epoch and the fence
-  void remember_job();  // if it is not durable yet
+  void remember();      // saves the epoch and the fence
+  void remember_job();  // saves the highest job id if it is not durable yet
   void link_timers(Instant now);
   void tell_gpus();
   void fence(Instant now);
@@ -195,8 +199,7 @@ struct Core::State {
   [[nodiscard]] bool has_tokens(const AttemptKey& key) const;
   void acknowledged(const AttemptKey& key);
 
-  // attempts.cc
-  // false: the table has no such move; it was counted
+  // attempts.cc Returns false if the table has no such move, which is then counted.
   bool move(OneAttempt& attempt, Trigger trigger);
   void end_now(Instant now, Entry& entry, Ending ending, Duration grace, std::string notice);
   void held(Instant now, const AttemptKey& key);

@@ -41,7 +41,7 @@ Set usual_cpus(const StepHere& here, std::size_t task) {
   return {first, first + static_cast<std::ptrdiff_t>(share)};
 }
 
-// The step's CPUs that lie where one of `own` lies.
+// The step's CPUs that are in the same place (core, socket or NUMA node) as one of `own`.
 template <class Place>
 Set widened(const Set& own, const StepHere& here, const std::map<std::uint16_t, Place>& place_of) {
   std::set<Place> places;
@@ -110,7 +110,7 @@ std::string note(std::string_view what, const TaskBind& bind, const StepHere& he
                      word_of(bind.kind), here.node, here.ranks[task], task, hex_mask(set));
 }
 
-// The sockets that still have cores; they take turns.
+// The sockets that still have cores; tasks take cores from them in turn.
 class Sockets {
  public:
   Sockets(const std::vector<std::uint16_t>& cores,
@@ -123,8 +123,8 @@ class Sockets {
     for (auto& [socket, list] : of) left_.push_back(std::move(list));
   }
 
-  // Takes `count` cores of the next socket that has so many; if none has, takes what the next ones
-  // have.
+  // Takes `count` cores of the next socket that has that many; if none has, takes cores from the
+  // next sockets.
   void take(std::size_t count, std::vector<std::uint16_t>& out) {
     const auto many = [&](const auto& socket) { return socket.size() >= count; };
     const auto some = [](const auto& socket) { return !socket.empty(); };
@@ -142,7 +142,7 @@ class Sockets {
 
  private:
   void turn() { std::rotate(left_.begin(), left_.begin() + 1, left_.end()); }
-  std::vector<std::deque<std::uint16_t>> left_;  // the first is the next one to be used
+  std::vector<std::deque<std::uint16_t>> left_;  // the first socket is the next one to be used
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Where the tasks of a step run on this node: what --cpu-bind and --mem-bind make of the CPUs that
-// the step has here. The function is pure.
+// The CPUs and NUMA nodes on which the tasks of a step run here, from --cpu-bind and --mem-bind and
+// the step's CPUs. The function is pure.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ namespace gantry::node {
 struct TaskPlaces {
   std::vector<std::vector<std::uint16_t>> cpus;  // by task
   std::vector<std::vector<std::uint16_t>> mems;  // by task: NUMA nodes; none = all
-  std::vector<std::string> notes;                // by task, if one is verbose; see StepRequest
+  std::vector<std::string> notes;  // by task, if a binding is verbose; see StepRequest
 };
 
 struct StepHere {
   std::string node;
   std::vector<std::uint16_t> cpus;                 // in the order in which tasks get them
   bool bind_tasks = false;                         // each task has an even share of `cpus`
-  std::vector<std::uint32_t> ranks;                // of the tasks here
-  std::map<std::uint16_t, std::uint32_t> sockets;  // of the machine's CPUs
+  std::vector<std::uint32_t> ranks;                // ranks of the tasks here
+  std::map<std::uint16_t, std::uint32_t> sockets;  // socket of each of the machine's CPUs
   std::map<std::uint16_t, std::uint16_t> numa;     // NUMA nodes of the machine's CPUs
 };
 
@@ -34,14 +34,14 @@ struct StepHere {
 // invalid_argument: a task would be bound to a CPU that the step does not have here.
 Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here);
 
-// The second part of Slurm's --distribution: in which order the tasks of a step get the cores that
-// the step has on this node. The function is pure.
+// The second part of Slurm's --distribution: the order in which the tasks of a step get the step's
+// cores on this node. The function is pure.
 
-// Returns the cores in such an order that task i of `tasks` gets the i-th share of them. Each share
-// has cores.size() / tasks cores; cores that are left over come last. With `cyclic` the cores of a
-// task are of one socket while that socket has enough left, and the next task takes the next
-// socket. With `fcyclic` each next core is of the next socket. A core that is missing in
-// `socket_of` counts as one of socket 0.
+// Returns the cores in an order such that task i of `tasks` gets the i-th share of them. Each share
+// has cores.size() / tasks cores; remaining cores come last. With `cyclic` the cores of a task are
+// of one socket while that socket has enough left, and the next task takes the next socket. With
+// `fcyclic` each next core is of the next socket. A core without an entry in `socket_of` counts as
+// one of socket 0.
 std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
                                        const std::map<std::uint16_t, std::uint32_t>& socket_of,
                                        std::size_t tasks);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostSpecBytes = 4u << 20;
 
-// Only root (or the user who runs this) may say what root does for jobs.
+// Only files of root (or of the user who runs this) may decide what root does for jobs.
 Result<void> check_owner(const std::string& path) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0) return runtime::fail_errno(ErrorCode::io_error, path);
@@ -91,7 +91,7 @@ void append(CdiEdits& to, const CdiEdits& from) {
     if (std::ranges::find(to.gids, gid) == to.gids.end()) to.gids.push_back(gid);
 }
 
-// Names a few devices of the same kind, for an error.
+// Names a few other devices of the same kind, for an error.
 std::string others_of(const CdiRegistry& registry, std::string_view name) {
   constexpr std::size_t kMost = 8;
   const std::string kind = std::string(name.substr(0, name.find('='))) + "=";
@@ -113,8 +113,8 @@ using config::Yaml;
 constexpr std::size_t kMostDevices = 4096;
 constexpr int kMostDepth = 32;
 
-// Turns JSON into the same tree as YAML, so that one reader does for both. YAML's parser takes most
-// JSON, but not all.
+// Turns JSON into the same tree as YAML, so that one reader handles both. The YAML parser accepts
+// most JSON, but not all.
 Yaml tree_of(codec::JsonNode node, int depth) {
   Yaml out;
   if (depth > kMostDepth) return out;
@@ -170,7 +170,7 @@ bool is_name(std::string_view text, std::string_view others) {
              text, [&](char c) { return is_alnum(c) || others.find(c) != std::string_view::npos; });
 }
 
-// Walks through one file; it keeps the first problem that it finds.
+// Reads one file and keeps the first problem that it finds.
 class Reader {
  public:
   explicit Reader(const std::string& file) { spec_.file = file; }

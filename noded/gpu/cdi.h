@@ -1,11 +1,10 @@
-// Container Device Interface (specification 1.1.0): a vendor says in files what a container needs
-// for a device. Files in /etc/cdi (written by hand) and /var/run/cdi (generated; these win) are
-// read, checked and merged; the caller applies the result to a bundle.
+// Container Device Interface (specification 1.1.0): vendors describe in files what a container
+// needs for a device. Files in /etc/cdi (written by hand) and /var/run/cdi (generated; these have
+// priority) are read, checked and merged; the caller applies the result to a bundle.
 //
 // The files decide what root mounts and runs for a job, so a file that others than root may write
-// is refused. For NVIDIA's devices no device files are taken from them: devices.h decides which
-// ones a job gets. Sockets and folders that the daemons of several tenants would share are not
-// taken either.
+// is refused. For NVIDIA's devices their device files are ignored: devices.h decides which ones a
+// job gets. Sockets and folders that several tenants would share are ignored too.
 #pragma once
 
 #include <map>
@@ -34,7 +33,7 @@ struct CdiHook {
 
 struct CdiNode {
   std::string path;
-  std::string host;  // path on the host; "" = the same
+  std::string host;  // path on the host; "" = the same as in the container
   std::string type;  // "" = the type that the host has: "c", "b", "p"
   std::optional<std::uint32_t> major, minor, mode, uid, gid;
   std::string permissions = "rwm";
@@ -44,7 +43,7 @@ struct CdiNode {
 struct CdiEdits {
   std::vector<std::string> env;  // "NAME=VALUE", each name once
   std::vector<CdiNode> nodes;
-  std::vector<CdiMount> mounts;  // a parent folder before what is mounted in it
+  std::vector<CdiMount> mounts;  // parent folders come before what is mounted in them
   std::vector<CdiHook> hooks;
   std::vector<std::uint32_t> gids;  // additional; never 0
   friend bool operator==(const CdiEdits&, const CdiEdits&) = default;
@@ -73,19 +72,19 @@ struct CdiRegistry {
     std::size_t spec = 0, device = 0;
   };
   std::map<std::string, Place, std::less<>> devices;  // "nvidia.com/gpu=0"
-  // Name -> the two files of one folder that have it.
+  // For each name, the two files of one folder that have it.
   std::map<std::string, std::string, std::less<>> doubled;
 };
 
 inline const std::vector<std::string> kCdiFolders{"/etc/cdi", "/var/run/cdi"};
 
-// Reads folders in the order of rising weight. A folder that does not exist counts as empty.
+// Reads folders in ascending priority. A folder that does not exist counts as empty.
 CdiRegistry read_cdi(std::span<const std::string> folders);
 
-// Merges the edits of these devices. not_found names the devices that there are of the kind.
+// Merges the edits of these devices. The error not_found lists the existing devices of the kind.
 Result<CdiEdits> merge_cdi(const CdiRegistry& registry, std::span<const std::string> names);
 
-// dropped: devices.h decides, as for all of NVIDIA's devices.
+// Not used, because devices.h decides about all of NVIDIA's devices.
 enum class CdiNodes { dropped, kept };
 
 // Removes what tenants would share (MPS pipes, sockets of persistenced and fabric manager) and

@@ -26,7 +26,8 @@ std::optional<std::uint32_t> number_in(std::string_view text) {
   return value;
 }
 
-// The major of GPUs has had different names: it was "nvidia-frontend" until driver 550.
+// The name of the GPUs' major number in /proc/devices varies: it was "nvidia-frontend" until driver
+// 550.
 Result<std::uint32_t> gpu_major(const DeviceNumbers& numbers) {
   for (const std::string_view name : {"nvidia", "nvidia-frontend"})
     if (const auto found = numbers.majors.find(name); found != numbers.majors.end())
@@ -53,8 +54,7 @@ Result<DeviceFile> capability(const DeviceNumbers& numbers, const std::string& n
                     minor->second, "r"};
 }
 
-// Libraries for computing and for looking at GPUs; none for displays, video or containers' own
-// tools.
+// Libraries for computing and for querying GPUs; none for displays, video or container tools.
 constexpr std::array<std::string_view, 16> kLibraries{"libcuda",
                                                       "libcudadebugger",
                                                       "libnvidia-ml",
@@ -101,7 +101,7 @@ std::string file_behind(const std::string& path) {
 
 DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mig_minors) {
   DeviceNumbers out;
-  bool characters = false;  // block devices have numbers of their own
+  bool characters = false;  // block devices have their own numbers, which do not count
   for (const std::string& line : split(devices, '\n')) {
     const std::string text = runtime::trim(line);
     if (text.ends_with(':')) characters = text == "Character devices:";

@@ -1,6 +1,6 @@
 // The device files that a job with a GPU or a slice needs, and no others. The numbers come from the
-// kernel, not from what lies in /dev. A job that may use one GPU cannot open another GPU's file.
-// Two slices share their GPU's file; the two capability files of each slice keep them apart.
+// kernel, not from files in /dev. A job that may use one GPU cannot open another GPU's file. Two
+// slices share their GPU's file; the two capability files of each slice keep them apart.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct DeviceNumbers {
   std::map<std::string, std::uint32_t, std::less<>> mig_minors;  // "gpu0/gi1/access", "config"
 };
 Result<DeviceNumbers> read_device_numbers(const Roots& roots);
-// For tests, and for texts that were read elsewhere: parses /proc/devices and mig-minors.
+// For tests, and for texts read elsewhere: parses /proc/devices and mig-minors.
 DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mig_minors);
 
 // Files for every job that has any GPU: nvidiactl, nvidia-uvm and nvidia-uvm-tools.
@@ -40,11 +40,10 @@ Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const
 Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const GpuDevice& gpu,
                                              const MigSlice& slice);
 
-// Libraries and programs of NVIDIA's driver on this node, for jobs that bring a root of their own
-// where no CDI specification says what they need. The libraries are those of the driver that is
-// loaded: they lie beside its libnvidia-ml.so.1 and have the names that the driver's packages and
-// the container toolkit use, each under its own name. The programs come from where the node keeps
-// its own.
+// Libraries and programs of NVIDIA's driver on this node, for jobs with their own root file system
+// when no CDI specification lists what they need. The libraries are those of the driver that is
+// loaded: they are in the directory of its libnvidia-ml.so.1 and have the names that the driver's
+// packages and the container toolkit use. The programs come from the node's own directories.
 struct DriverFile {
   std::string path;    // path in the container: "/usr/local/nvidia/lib64/libcuda.so.1"
   std::string source;  // path on the node, links followed: "/usr/lib64/libcuda.so.550.54.15"
@@ -53,8 +52,7 @@ struct DriverFile {
 
 inline const std::vector<std::string> kProgramFolders{"/usr/bin", "/usr/local/bin", "/opt/bin"};
 
-// `library` is the path of the driver's libnvidia-ml. The files are sorted by path; none comes
-// twice.
+// `library` is the path of the driver's libnvidia-ml. The files are sorted by path, each once.
 std::vector<DriverFile> driver_files(const std::string& library,
                                      std::span<const std::string> program_folders);
 

@@ -1,9 +1,9 @@
-// A thread for calls of the driver, so that a call that hangs keeps nobody else waiting: NVML has
-// no timeouts, and a GPU that is dying may hold a call for minutes. Pieces of work run one after
-// the other, in the order in which they were posted.
+// A thread for calls of the driver, so that a hanging call delays nobody else: NVML has no
+// timeouts, and a failing GPU may hold a call for minutes. Tasks run one after the other, in the
+// order in which they were posted.
 //
-// A thread whose call does not return cannot be ended; it is left behind. So each piece of work
-// must own what it needs (shared_ptr), and must report through an Outlet, which is then shut.
+// A thread whose call does not return cannot be ended; it is abandoned. So each task must own what
+// it needs (shared_ptr), and must report through an Outlet, which is then shut.
 #pragma once
 
 #include <condition_variable>
@@ -25,13 +25,13 @@ inline constexpr Duration kLastCall = seconds(2);
 class DriverThread {
  public:
   DriverThread();
-  ~DriverThread();  // drops work that has not begun; waits kLastCall for work that has
+  ~DriverThread();  // drops tasks that have not begun; waits kLastCall for a running one
   DriverThread(const DriverThread&) = delete;
   DriverThread& operator=(const DriverThread&) = delete;
 
   // May be called from any thread.
   void post(std::function<void()> work);
-  // For how long the present piece of work has run, by the monotonic clock; nothing if none runs.
+  // How long the present task has run, by the monotonic clock; nullopt if none runs.
   [[nodiscard]] std::optional<Duration> busy_for() const;
 
  private:

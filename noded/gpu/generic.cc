@@ -15,10 +15,10 @@
 namespace gantry::gpu {
 namespace {
 
-constexpr std::size_t kMostFiles = 64;  // of one device
+constexpr std::size_t kMostFiles = 64;  // files of one device
 constexpr std::uint32_t kMostCount = 1'000'000;
 
-// Names that may not be declared: NVML finds these resources itself, or they are ways to share a
+// Names that may not be declared: NVML finds these resources itself, or they are ways of sharing a
 // GPU.
 constexpr std::array<std::string_view, 3> kReserved{"mig", "shard", "mps"};
 
@@ -36,7 +36,7 @@ std::string title(const GenericResource& resource) {
   return resource.type.empty() ? resource.name : resource.name + ":" + resource.type;
 }
 
-// Writes "/dev/xfpga[0-3]" out. The last part of the path is read as a host list.
+// Expands "/dev/xfpga[0-3]". The last part of the path is read as a host list.
 Result<std::vector<std::string>> expand(const std::string& file) {
   const auto slash = file.rfind('/');
   if (!file.starts_with("/dev/") || file.find("/../") != std::string::npos || file.ends_with("/.."))

@@ -1,6 +1,6 @@
 // Devices that are not NVIDIA's (FPGAs, capture cards, other vendors' accelerators), and resources
 // that are only counted (licences of a node). They are declared in the configuration, or a command
-// names them by printing JSON:
+// prints them as JSON:
 //
 //   { "resources": [ { "name": "fpga", "type": "u250",
 //                      "devices": [ { "id": "0", "files": ["/dev/xfpga0"], "numa": 1,
@@ -18,7 +18,7 @@
 
 namespace gantry::gpu {
 
-inline constexpr std::size_t kMostGenericDevices = 1024;  // of one resource on one node
+inline constexpr std::size_t kMostGenericDevices = 1024;  // devices of one resource on one node
 inline constexpr std::size_t kMostGenericResources = 64;
 
 struct GenericDevice {
@@ -34,7 +34,7 @@ struct GenericResource {
   std::string name;                    // --gres=NAME
   std::string type;                    // --gres=NAME:TYPE; "" = all devices are alike
   std::uint32_t count = 0;             // how many there are, if no devices are listed
-  std::vector<GenericDevice> devices;  // each device; empty = only counted
+  std::vector<GenericDevice> devices;  // one entry per device; empty = only counted
   GANTRY_FIELDS(FIELD(1, name), FIELD(2, type), FIELD(3, count), FIELD(4, devices))
   friend bool operator==(const GenericResource&, const GenericResource&) = default;
 };
@@ -44,20 +44,20 @@ struct GenericResources {
   GANTRY_FIELDS(FIELD(1, resources))
 };
 
-// Checks the resource, fills in ids and counts, and writes file patterns out. An error begins with
+// Checks the resource, fills in ids and counts, and expands file patterns. An error begins with
 // "fpga:u250: device 0: ...".
 Result<GenericResource> complete(GenericResource resource);
 
-// Parses what a discovery command printed; `command` names it in errors.
+// Parses the output of a discovery command; `command` is its name in errors.
 Result<std::vector<GenericResource>> parse_discovered(std::string_view json,
                                                       std::string_view command);
 
-// Joins declared and discovered resources; one name and type may come from one of the two only.
+// Joins declared and discovered resources; a name with a type may come from only one of the two.
 Result<std::vector<GenericResource>> combine(std::vector<GenericResource> declared,
                                              std::vector<GenericResource> discovered);
 
-// Reads the numbers of the device's files in `roots.dev`. Only character devices are accepted, and
-// never the machine's memory or ports.
+// Reads the device numbers of the device's files in `roots.dev`. Only character devices are
+// accepted, and never the machine's memory or ports.
 Result<std::vector<DeviceFile>> device_files(const GenericDevice& device, const Roots& roots);
 
 }  // namespace gantry::gpu

@@ -20,7 +20,7 @@ namespace gantry::gpu {
 namespace {
 
 constexpr int kControlSeconds = 10;  // seconds for the program to answer
-constexpr int kEndMillis = 2000;     // milliseconds for daemons to end by themselves
+constexpr int kEndMillis = 2000;     // milliseconds in which daemons may end by themselves
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
@@ -30,8 +30,8 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// Compares the real user id, which tells who started the process, and not the effective one: with a
-// set-uid program anybody can make a process that has root's rights, with any environment.
+// Compares the real user id, which shows who started the process, and not the effective one: with a
+// set-uid program any user can make a process with root's rights and any environment.
 bool is_ours(const std::string& proc_dir) {
   const auto status = runtime::read_file(proc_dir + "/status");
   const auto at = status ? status->find("\nUid:\t") : std::string::npos;
@@ -63,13 +63,13 @@ std::vector<pid_t> processes_with(const std::string& entry) {
 struct Child {
   std::vector<std::string> args;
   std::vector<std::string> env;
-  std::string shm;    // the directory that it sees as /dev/shm
+  std::string shm;    // the directory that the daemon sees as /dev/shm
   std::string input;  // text for its standard input
 };
 
-// Makes sure that mounts made here are not seen outside. In a chroot "/" is no mount and cannot be
-// changed so; then setns() to the process's own namespace leads to its real root, and a descriptor
-// leads back. This runs after fork, so it makes system calls only.
+// Makes sure that mounts made here are not seen outside. In a chroot "/" is no mount, so its
+// propagation cannot be changed; then setns() to the process's own namespace leads to its real
+// root, and a descriptor leads back. This runs after fork, so it makes only system calls.
 bool mounts_stay_here() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) return true;
   if (errno != EINVAL) return false;
@@ -80,7 +80,7 @@ bool mounts_stay_here() {
          ::chroot(".") == 0;
 }
 
-// This runs after fork, so it makes system calls only.
+// This runs after fork, so it makes only system calls.
 [[noreturn]] void become(const Child& child, char* const* argv, char* const* env, int input) {
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(input, 0);
@@ -106,7 +106,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Runs a child to its end. An error: it could not run, did not end in time, or failed.
+// Runs a child to its end. An error means that it could not run, did not end in time, or failed.
 Result<void> run(const Child& child) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return runtime::fail_errno(ErrorCode::io_error, "pipe");
@@ -164,7 +164,7 @@ Result<MpsPaths> Mps::serve(const std::string& tenant, const std::string& uuid) 
   if (running)
     return fail(ErrorCode::wrong_state,
                 fmt::format("the MPS daemon of {} belongs to another tenant", uuid));
-  end(uuid);  // removes what a daemon that died has left
+  end(uuid);  // removes what a dead daemon has left
   TRY(make_dir(dir_, 0700));
   TRY(make_dir(of(uuid), 0711));
   for (const std::string& d : {paths.pipe, of(uuid) + "/log"}) TRY(make_dir(d, 0755));

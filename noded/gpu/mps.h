@@ -1,7 +1,6 @@
 // NVIDIA's MPS for parts of GPUs: each tenant has one control daemon on each GPU of which its jobs
-// have parts. Each daemon has directories of its own below one that only root may enter. A job gets
-// only the directories of its tenant's daemon on its GPU, so it cannot even name those of another
-// tenant.
+// have parts. Each daemon has its own directories below one that only root may enter. A job sees
+// only the directories of its tenant's daemon on its GPU.
 //
 //   DIR/UUID/tenant   the tenant that the daemon serves
 //   DIR/UUID/pipe     CUDA_MPS_PIPE_DIRECTORY; bound into jobs as /dev/mps
@@ -21,7 +20,7 @@
 
 namespace gantry::gpu {
 
-struct MpsPaths {  // on the node
+struct MpsPaths {  // paths on the node
   std::string pipe, shm;
 };
 
@@ -33,11 +32,12 @@ class Mps {
   // Why no daemon can be started, or "".
   [[nodiscard]] std::string why_not() const;
 
-  // Starts the tenant's daemon on this GPU unless it runs. wrong_state: another tenant's daemon is
-  // there, and it is not stopped for this one.
+  // Starts the tenant's daemon on this GPU unless it runs. Error wrong_state: another tenant's
+  // daemon runs there, and it is not stopped for this one.
   Result<MpsPaths> serve(const std::string& tenant, const std::string& uuid);
 
-  // Ends every daemon except those of these GPUs (by UUID) and their tenants; says what was done.
+  // Ends every daemon except those of these GPUs (by UUID) and their tenants; returns what was
+  // done, in words.
   std::vector<std::string> keep(const std::map<std::string, std::string>& tenant_by_gpu);
 
  private:
@@ -51,7 +51,7 @@ class Mps {
   std::string dir_;
 };
 
-// The variables of a job that has this part of a GPU or slice, with so much memory.
+// The variables of a job that has this part of a GPU or slice, with this much memory.
 std::map<std::string, std::string> mps_variables(DevicePart part, ByteCount memory);
 
 inline constexpr const char* kMpsInJob = "/dev/mps";

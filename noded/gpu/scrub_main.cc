@@ -1,14 +1,14 @@
 // gantry-gpu-scrub: overwrites the memory of one GPU or MIG slice with zeros, through NVIDIA's
-// driver library, which it loads when it runs. noded runs it before a device goes to another
-// tenant, while no job has the device.
+// driver library, which it loads when it runs. noded runs it before another tenant gets the device,
+// while no job has it.
 //
 //   gantry-gpu-scrub LIBRARY UUID
 //
 // It takes all the memory that it can get, in pieces of 1 GiB down to 2 MiB, and afterwards reads
-// back whether zeros are there. Exit status 0: done, and a line says how much; 1: not done, and a
-// line says why; 3: there is no such library, or an older one. It is a process of its own because a
-// context of CUDA needs hundreds of MiB of memory, cannot be given back in part, and reads its
-// environment only once.
+// back whether it is zero. Exit status 0: done, and a line tells how much; 1: not done, and a line
+// tells why; 3: there is no such library, or it is too old. It is a separate process because a CUDA
+// context needs hundreds of MiB of memory, cannot be freed in part, and reads its environment only
+// once.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace {
 
-// Declarations of our own for what is used of the driver API, CUDA 11 and later; see NVIDIA's "CUDA
+// The used part of the CUDA driver API (CUDA 11 and later), declared here; see NVIDIA's "CUDA
 // Driver API". CUdevice is an int, CUdeviceptr has 64 bits, every call returns a CUresult, 0 =
 // success.
 using Device = int;
@@ -34,9 +34,9 @@ static_assert(sizeof(Uuid) == 16);
 constexpr int kSuccess = 0;
 constexpr std::size_t kLargest = std::size_t{1} << 30, kSmallest = std::size_t{2} << 20;
 constexpr std::size_t kLooked = 4096;  // bytes that are read back at both ends of each piece
-// Least per cent of the free memory to overwrite: the driver keeps a little.
+// The least part of the free memory to overwrite, in per cent: the driver keeps a little.
 constexpr std::size_t kEnough = 90;
-// Bytes for contexts (also our own) and page tables.
+// Bytes for contexts (including this program's) and page tables.
 constexpr std::size_t kOthers = std::size_t{2} << 30;
 
 struct Cuda {
@@ -69,7 +69,7 @@ Cuda load(void* library) {
   find(library, out.init, "cuInit");
   find(library, out.count, "cuDeviceGetCount");
   find(library, out.device, "cuDeviceGet");
-  find(library, out.uuid, "cuDeviceGetUuid_v2");  // for a slice it gives the slice's own UUID
+  find(library, out.uuid, "cuDeviceGetUuid_v2");  // for a slice this returns the slice's own UUID
   find(library, out.retain, "cuDevicePrimaryCtxRetain");
   find(library, out.release, "cuDevicePrimaryCtxRelease_v2");
   find(library, out.current, "cuCtxSetCurrent");
@@ -83,7 +83,7 @@ Cuda load(void* library) {
   return out;
 }
 
-std::string form(const Uuid& uuid) {  // the form that follows "GPU-" and "MIG-"
+std::string form(const Uuid& uuid) {  // the digits that follow "GPU-" and "MIG-"
   std::string out;
   for (std::size_t i = 0; i < uuid.bytes.size(); ++i) {
     char two[3];
@@ -133,7 +133,7 @@ class Scrub {
     return fails(std::string(call) + ": " + (known ? text : "error " + std::to_string(code)));
   }
 
-  // Memory that cannot be had in large pieces is taken in small ones.
+  // Memory that is not available in large pieces is taken in small ones.
   void take() {
     for (std::size_t size = kLargest; size >= kSmallest; size /= 2)
       for (Pointer at = 0; cuda_.allocate(&at, size) == kSuccess; taken_ += size)

@@ -140,7 +140,7 @@ bool is_squashfs_name(std::string_view path) {
   return path.ends_with(".sqsh") || path.ends_with(".squashfs") || path.ends_with(".sqfs");
 }
 
-// A name in a registry may have no character that skopeo or a URL would read as something else.
+// A name in a registry must not have characters that skopeo or a URL would interpret.
 Result<ImageReference> registry(const std::string& reference, std::string rest) {
   if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
   const auto usual = [](char c) {

@@ -1,10 +1,10 @@
-// Reads an image's manifest and configuration, and writes the layout that is unpacked in their
-// place.
+// Reads an image's manifest and configuration, and writes a new layout, which is unpacked instead
+// of the user's.
 //
 // Both come from a job's user, so they are read strictly: one JSON object, no member twice, only
 // known media types, digests that are sha256, sizes and counts within limits. No other program ever
-// reads them: the program that unpacks gets a layout written here from what was understood here, so
-// no second reader can understand them differently.
+// reads them: the program that unpacks gets a layout written here, so it cannot understand them
+// differently.
 #pragma once
 
 #include <sodium/crypto_hash_sha256.h>
@@ -19,7 +19,7 @@
 
 namespace gantry::runtime {
 
-// --container-image: the name that the user wrote, as one of a few forms.
+// --container-image: the text of the user, in one of a few forms.
 //
 //   /DIR                          an unpacked root file system, used in place
 //   /FILE.sqsh, /FILE.squashfs, /FILE.sqfs
@@ -30,12 +30,12 @@ enum class ImageKind { none, directory, squashfs, copied };
 struct ImageReference {
   ImageKind kind = ImageKind::none;
   std::string source;  // a path, or skopeo's name for it: "docker://...", "oci:/..."
-  // For kind `copied`: the directory or file that holds the image; "" = it is in a registry.
+  // For kind `copied`: the directory or file with the image; "" = it is in a registry.
   std::string file;
 };
 Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir);
 
-// Is the registry on this machine itself? Then it may speak HTTP without TLS.
+// Whether the registry is on this machine itself; then it may use HTTP without TLS.
 bool is_on_loopback(const std::string& source);
 
 // SHA-256 of data that comes in pieces.
@@ -46,7 +46,7 @@ class Sha256 {
     crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
                               bytes.size());
   }
-  std::string hex();  // 64 hex digits; no more may be added afterwards
+  std::string hex();  // 64 hex digits; call it once, after all data
 
  private:
   crypto_hash_sha256_state state_;
@@ -61,7 +61,7 @@ inline constexpr std::size_t kMaxLayers = 512;
 struct ImageConfig {
   std::vector<std::string> env;  // "NAME=value"
   std::string work_dir;
-  std::vector<std::string> entrypoint;  // not used for a batch script, as with Slurm and pyxis
+  std::vector<std::string> entrypoint;  // ignored for a batch script, as with Slurm and pyxis
   GANTRY_FIELDS(FIELD(1, env), FIELD(2, work_dir), FIELD(3, entrypoint))
 };
 
@@ -72,11 +72,12 @@ struct Blob {
 
 struct Manifest {
   Blob config;
-  std::vector<Blob> layers;  // the lowest first
+  std::vector<Blob> layers;  // the lowest layer first
   [[nodiscard]] std::int64_t size() const;
 };
 
-// Parses an OCI manifest, or Docker's of schema 2. invalid_argument says what is wrong with it.
+// Parses an OCI manifest, or Docker's of schema 2. The error invalid_argument tells what is wrong
+// with it.
 Result<Manifest> parse_manifest(std::string_view text);
 
 // Returns "" if the text is no index of several manifests; otherwise the digest of the first
@@ -85,10 +86,10 @@ Result<std::string> platform_manifest(std::string_view text, std::string_view ar
 std::string_view this_architecture();
 
 // Reads an OCI layout's index.json: returns the digest of the manifest with this tag, or of the
-// only one if `tag` is empty. invalid_argument: there is none, or there are several.
+// only one if `tag` is empty. Error invalid_argument: there is none, or there are several.
 Result<std::string> layout_manifest(std::string_view index, std::string_view tag);
 
-// The name of an image in the cache: a digest of everything that decides how it is unpacked.
+// The name of an image in the cache: a digest of everything that affects how it is unpacked.
 // Knowing a key gives no right to the image; other content has another key.
 std::string key_of(const Manifest& manifest);
 std::string key_of_squashfs(std::string_view digest);
@@ -101,7 +102,7 @@ Result<ImageMeta> parse_image_config(std::string_view text, std::size_t layers);
 
 // Files of an OCI layout with one image, tag "image", without the layers' blobs.
 struct LayoutFile {
-  std::string path;  // within the layout
+  std::string path;  // path within the layout
   std::string text;
 };
 struct LayerForm {

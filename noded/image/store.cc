@@ -23,8 +23,8 @@ constexpr unsigned kSlotsOfUser = 4;
 constexpr const char* kRecord = "record.msgpack";
 constexpr unsigned kPauseMicroseconds = 20'000;
 
-// A process that holds a lock file alone may remove it; then `fd` is not the file of that name any
-// more.
+// A process with the exclusive lock may remove the lock file; then `fd` is no longer the file of
+// that name.
 bool is_still_there(const Fd& fd, const std::string& path) {
   struct stat ours {
   }, named{};
@@ -32,7 +32,7 @@ bool is_still_there(const Fd& fd, const std::string& path) {
          ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-// An empty result without an error: another process has the lock.
+// An empty result without an error means that another process has the lock.
 Result<Fd> try_lock(const std::string& path, int how, bool make) {
   for (;;) {
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
@@ -48,7 +48,7 @@ Result<Fd> try_lock(const std::string& path, int how, bool make) {
 }
 
 void pause_a_moment() {
-  // tidy-allow(sleep): flock has no time limit, and an order to end must be seen meanwhile
+  // tidy-allow(sleep): flock has no timeout, and an order to end must be seen meanwhile
   ::usleep(kPauseMicroseconds);
 }
 
@@ -95,8 +95,8 @@ Result<void> ImageStore::make() const {
     if (path != dir_ && (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid()))
       return fail(ErrorCode::io_error, path + ": not a directory of the node daemon's");
   }
-  // This policy says from where and to where skopeo may copy: nothing else, whatever a user's own
-  // settings say.
+  // This policy restricts from where and to where skopeo may copy, whatever the user's own settings
+  // are.
   const Fd dir(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::string path = policy();
   if (read_file(path).value_or("") == kPolicy) return {};
@@ -127,7 +127,7 @@ void Slot::clear() const {
   const std::string name = "slot-" + std::to_string(number) + ".";
   for (int i = 0; i < 1000; ++i) {
     const std::string gone = cache + "/gone/" + name + std::to_string(i);
-    // If that name exists, it is a workplace to which its user went on writing.
+    // If that name exists, it is an earlier work directory to which its user kept writing.
     if (::rename(dir.c_str(), gone.c_str()) == 0 || errno == ENOENT) break;
   }
   for (const auto& left : list_dir(cache + "/gone"))
@@ -173,7 +173,7 @@ Result<Slot> ImageStore::take_slot(const Stopped& stopped) const {
       ASSIGN(lock, try_lock(slot_dir(dir_, n) + ".lock", LOCK_EX, true));
       if (!*lock) continue;
       Slot slot(std::move(*lock), n, dir_);
-      slot.clear();  // removes what a fetch left that was killed
+      slot.clear();  // removes the rest of a killed fetch
       if (::mkdir(slot.dir.c_str(), 0711) != 0) return fail_errno(ErrorCode::io_error, slot.dir);
       return slot;
     }
@@ -189,7 +189,7 @@ std::optional<ImageStore::Held> ImageStore::hold(const std::string& key) const {
     if (!lock) return std::nullopt;
     auto record = read_record(image(key));
     if (!record) return std::nullopt;
-    if (!*lock) {  // another process looks at the image, or removes it
+    if (!*lock) {  // another process checks the image, or removes it
       pause_a_moment();
       continue;
     }
@@ -257,8 +257,8 @@ Result<void> ImageStore::keep(const Slot& slot, const std::string& key, ImageRec
   TRY(write_whole(dir.get(), kRecord, codec::encode(record), Durability::none));
   if (::rename(tree.c_str(), (fresh + "/tree").c_str()) != 0)
     return fail_errno(ErrorCode::io_error, tree);
-  // A power cut must not leave an image that looks whole: so the content is synced before the
-  // rename.
+  // A power failure must not leave an image that only looks complete: so the content is synced
+  // before the rename.
   if (::syncfs(dir.get()) != 0) return fail_errno(ErrorCode::io_error, fresh);
   if (::rename(fresh.c_str(), image(key).c_str()) != 0)
     return fail_errno(ErrorCode::io_error, image(key));
@@ -277,7 +277,7 @@ bool ImageStore::remove(const std::string& key) const {
 
 void ImageStore::make_room(std::int64_t more) const {
   const auto alone = try_lock(dir_ + "/prune.lock", LOCK_EX, true);
-  if (!alone || !*alone) return;  // another process makes room already
+  if (!alone || !*alone) return;  // another process is making room already
   auto images = list();
   std::int64_t total = more;
   for (const auto& one : images) total += one.record.bytes;
@@ -314,13 +314,12 @@ constexpr int kMaxTreeDepth = 100;
 
 struct Walk {
   const StoreLimits& limits;
-  bool strip;  // removes setuid and setgid bits
+  bool strip;  // whether to remove setuid and setgid bits
   TreeSize size{};
 };
 
 // Opens an entry of a directory, or returns -1 if a user has mounted something there (FUSE). Such a
-// mount is no part of the disk. It is not asked for anything, because the program that answers
-// might never do so.
+// mount is not on this disk, and its contents are not read, because its program might never answer.
 int open_beside(int dir_fd, const char* name, int flags) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_NOFOLLOW | O_CLOEXEC);
@@ -335,7 +334,7 @@ void walk_entry(int dir_fd, const char* name, Walk& w, int depth) {
   ++w.size.files;
   const Fd seen(open_beside(dir_fd, name, O_PATH));
   if (!seen || ::fstat(seen.get(), &st) != 0) return;
-  // Each name of a file counts a share of its bytes, so the file counts once.
+  // Each hard link counts a share of the file's bytes, so the file counts once.
   const auto names = std::max<std::int64_t>(1, static_cast<std::int64_t>(st.st_nlink));
   const bool directory = S_ISDIR(st.st_mode);
   w.size.bytes += directory ? 4096 : std::int64_t{st.st_blocks} * 512 / names;
@@ -346,7 +345,7 @@ void walk_entry(int dir_fd, const char* name, Walk& w, int depth) {
   if (directory) walk(dir_fd, name, w, depth + 1);
 }
 
-// The walk needs one descriptor for each level, and one for the entry that it looks at.
+// The walk needs one descriptor for each level, and one for the present entry.
 void walk(int parent, const char* name, Walk& w, int depth) {
   if (depth > kMaxTreeDepth) w.size.files = w.limits.image_files + 1;
   if (depth > kMaxTreeDepth) return;

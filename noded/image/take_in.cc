@@ -50,8 +50,8 @@ int open_as_user(const UserFile& file, int flags) {
   }
 }
 
-// Runs in the child. It looks at the file before it opens it for reading, because opening a device
-// or a FIFO can have effects.
+// Runs in the child. It checks the file before it opens it for reading, because opening a device or
+// a FIFO can have side effects.
 int send_file(const UserFile& file, const Fd& pipe) {
   struct stat seen {
   }, opened{};

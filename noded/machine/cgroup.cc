@@ -40,7 +40,7 @@ std::int64_t read_keyed(const std::string& path, std::string_view key) {
 
 void pause_for(std::int64_t us) {
   const timespec t{us / 1'000'000, (us % 1'000'000) * 1000};
-  // tidy-allow(sleep): no event tells when a cgroup that was killed can be removed
+  // tidy-allow(sleep): no event tells when a killed cgroup can be removed
   ::nanosleep(&t, nullptr);
 }
 
@@ -57,8 +57,8 @@ bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
          mount.controllers[0] == "devices";
 }
 
-// In a hierarchy of memory where directories do not count for those above them, a step's own
-// directory would let its processes out of the job's limit.
+// If a memory hierarchy does not count child directories, a step's own directory would let its
+// processes escape the job's limit.
 bool is_step_controller(const CgroupMount& mount, const std::string& name) {
   for (const auto& c : mount.controllers) {
     if (c == "freezer" || c == "cpuacct") return true;
@@ -267,9 +267,9 @@ std::int64_t resident_bytes(const CgroupLayout& layout, const std::string& name)
 
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name) {
   std::vector<Fd> entries;
-  // v1: a single thread that moves itself, by writing "0" into tasks, needs no lock of the whole
-  // system and so does not wait for an RCU grace period. cgroup.procs would cost that wait (10 ms
-  // for seven hierarchies).
+  // v1: a single thread that moves itself, by writing "0" into tasks, needs no system-wide lock and
+  // so does not wait for an RCU grace period. cgroup.procs would cost that wait (10 ms for seven
+  // hierarchies).
   const char* file = layout.version == 1 ? "/tasks" : "/cgroup.procs";
   for (const auto& mount : layout.mounts) {
     std::string dir = mount.path + "/" + name;
@@ -303,7 +303,7 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
   const std::string dir = mount->path + "/" + name;
   if (layout.version == 2)
     return static_cast<std::uint32_t>(read_keyed(dir + "/memory.events", "oom_kill"));
-  // v1 counts a kill in the directory where the victim was: for runc, in the one that runc made.
+  // v1 counts a kill in the directory of the victim: for runc, in the one that runc made.
   auto kills = read_keyed(dir + "/memory.oom_control", "oom_kill");
   struct stat st {};
   if (::stat(dir.c_str(), &st) != 0 || st.st_nlink <= 2) return static_cast<std::uint32_t>(kills);
@@ -322,11 +322,11 @@ std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string&
   return {pids.begin(), pids.end()};
 }
 
-// Opens a pidfd of each process first, and then reads again which processes are here. A process
-// that was held all the time, and whose number is here, is surely the one that is meant.
+// Opens a pidfd of each process first, and then reads the list of processes again: a process whose
+// pidfd was open before and whose number is still listed is certainly the right one.
 void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number,
                    const std::function<bool(int pid)>& hears) {
-  constexpr std::size_t kAtOnce = 256;  // descriptors
+  constexpr std::size_t kAtOnce = 256;  // descriptors open at a time
   const auto all = cgroup_processes(layout, name);
   for (std::size_t begin = 0; begin < all.size(); begin += kAtOnce) {
     std::vector<std::pair<int, Fd>> held;
@@ -397,7 +397,7 @@ bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration
       waited += nap;
     }
   }
-  // Gantry never puts a process into these, so they are empty once the others are.
+  // Gantry never puts a process into these, so they are empty when the others are.
   for (const auto& other : layout.others) {
     const std::string dir = other + "/" + name;
     remove_below(dir);

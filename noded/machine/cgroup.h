@@ -23,8 +23,8 @@
 
 namespace gantry::runtime {
 
-// The places of cgroups on this machine. They are found once when noded starts, and passed to every
-// shim.
+// The cgroup directories on this machine. They are found once when noded starts, and passed to
+// every shim.
 
 // One hierarchy: v1 has one for each controller (or for a few together), v2 has one for all.
 struct CgroupMount {
@@ -34,15 +34,15 @@ struct CgroupMount {
 };
 
 struct CgroupLayout {
-  std::uint32_t version = 0;        // 0 = none may be written, 1 = v1 or hybrid, 2 = unified
+  std::uint32_t version = 0;        // 0 = none is writable, 1 = v1 or hybrid, 2 = unified
   std::vector<CgroupMount> mounts;  // v2: exactly one
   std::string relative;             // "/gantry/n1", the same in every hierarchy
   bool swap_accounting = false;     // v1: memory.memsw.*, v2: memory.swap.max exist
   // The node's directory in v1 hierarchies that Gantry does not use, but in which the OCI runtime
-  // makes directories as well (cpu, name=systemd). Gantry only removes these.
+  // makes directories too (cpu, name=systemd). Gantry only removes these.
   std::vector<std::string> others;
-  // Majors of character devices that only some jobs may open: GPUs. Empty: no job needs rules of
-  // its own.
+  // Majors of character devices that only some jobs may open: GPUs. Empty: jobs need no rules of
+  // their own.
   std::vector<std::uint32_t> device_majors;
   GANTRY_FIELDS(FIELD(1, version), FIELD(2, mounts), FIELD(3, relative), FIELD(4, swap_accounting),
                 FIELD(5, others), FIELD(6, device_majors))
@@ -59,55 +59,55 @@ struct CgroupLimits {
   std::vector<std::uint16_t> mems;  // empty = inherited
   std::int64_t memory = 0;          // bytes, 0 = none
   std::uint32_t pids = 0;           // 0 = none
-  // Devices of layout.device_majors that it may open; no others of those majors.
+  // Devices of layout.device_majors that the job may open; no others of those majors.
   std::vector<DeviceRule> devices;
   std::uint64_t io_rate = 0;  // bytes per second, reads and writes of each disk; 0 = none
 };
 
-// Disks of the machine as "MAJOR:MINOR"; what only shows files or memory again (loop, ram) is left
-// out.
+// Disks of the machine as "MAJOR:MINOR", without devices that only show files or memory (loop,
+// ram).
 std::vector<std::string> list_disks();
-// Limits what the cgroup reads, and what it writes, on one disk; of each the bytes and the requests
-// per second, 0 = no limit. unsupported: no controller for that is there.
+// Limits the cgroup's reads and writes on one disk; each in bytes and requests per second, 0 = no
+// limit. Error unsupported: there is no controller for that.
 struct IoLimit {
   std::uint64_t bytes = 0, requests = 0;
 };
 Result<void> limit_io(const CgroupLayout& layout, const std::string& name, const std::string& disk,
                       const IoLimit& limit);
-// v2: its weight among the cgroups that want the same cores; 100 is everybody's.
+// v2: the cgroup's weight among those that compete for the same cores; the default is 100.
 Result<void> weigh_cpu(const CgroupLayout& layout, const std::string& name, std::uint64_t weight);
 
-// Finds the hierarchies, makes <root>/<node> in each that can be written, and turns controllers on.
-// If no hierarchy can be written, version is 0 and `why_not` has the reasons.
+// Finds the hierarchies, makes <root>/<node> in each writable one, and enables controllers. If none
+// is writable, version is 0 and `why_not` has the reasons.
 CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
                               std::vector<std::string>& why_not);
 
 // `name` is the path below the node's directory: "job_7.1" or "job_7.1/step_0".
 Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits);
-// `memory` is the limit in bytes of the step alone, 0 = none. With v2 the kernel counts memory for
-// whole jobs only, and so keeps no limit of a step; see counts_memory(). `closed`: devices of its
-// job that the step may not open; see has_device_rules().
+// `memory` is the limit in bytes of the step alone, 0 = none. With v2 memory is counted only for
+// whole jobs, so a step has no limit of its own; see counts_memory(). `closed`: devices of its job
+// that the step may not open; see has_device_rules().
 Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name,
                                 std::int64_t memory, const std::vector<DeviceRule>& closed);
-// Does the kernel count the memory of `name`, and keep its limit?
+// Whether the kernel counts the memory of `name`, and enforces its limit.
 bool counts_memory(const CgroupLayout& layout, const std::string& name);
-// The memory that the processes in `name` have now, in bytes; what they share counts for each.
+// The memory that the processes in `name` use now, in bytes; shared memory counts for each process.
 std::int64_t resident_bytes(const CgroupLayout& layout, const std::string& name);
 
 // Opens a file in every hierarchy through which a child with one thread enters `name`: between fork
 // and exec it writes "0" into each of them.
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name);
 
-// v2: opens the directory itself, for clone3 with CLONE_INTO_CGROUP. Unlike a move, that takes no
-// lock of the whole system. Empty on v1.
+// v2: opens the directory itself, for clone3 with CLONE_INTO_CGROUP, which takes no system-wide
+// lock, unlike a move. Empty on v1.
 Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
 
-// Stops every process in and below `name` where it is, or lets them go on. Processes may run for
-// some milliseconds after the call. wrong_state: no cgroup here can do this.
+// Stops every process in and below `name` where it is, or continues them. Processes may run for
+// some milliseconds after the call. Error wrong_state: no cgroup here can do this.
 Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen);
 bool can_freeze(const CgroupLayout& layout);  // a node daemon without root on v1 cannot
-// Is it frozen, or just being frozen?
+// Whether it is frozen, or just being frozen.
 bool is_frozen(const CgroupLayout& layout, const std::string& name);
 
 Usage read_usage(const CgroupLayout& layout, const std::string& name);
@@ -116,18 +116,18 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
 // Processes in `name` and below it.
 std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name);
 
-// Sends a signal to the processes in `name` and below it for which `hears` is true; if there is no
-// `hears`, to every one. The kernel reuses process numbers; if another process outside got a number
-// meanwhile, it gets no signal.
+// Sends a signal to the processes in `name` and below it for which `hears` is true, or to all if
+// there is no `hears`. If the kernel reuses a process number meanwhile for a process outside, that
+// one gets no signal.
 void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number,
                    const std::function<bool(int pid)>& hears = {});
 
-// Sends SIGKILL to everything in and below `name`, fork bombs included: by cgroup.kill, or by
-// freezing, signalling and thawing until it is empty. False: something is still there after
-// `patience`.
+// Sends SIGKILL to everything in and below `name`, fork bombs included: with cgroup.kill, or by
+// freezing, signalling and thawing until it is empty. Returns false if something is still there
+// after `patience`.
 bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience);
 
-// Removes `name` and everything below; false when a directory is still busy after `patience`.
+// Removes `name` and everything below; returns false if a directory is still busy after `patience`.
 bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience);
 
 // Names of all job directories that exist in any hierarchy.
@@ -135,9 +135,9 @@ std::vector<std::string> list_cgroups(const CgroupLayout& layout);
 
 std::string cpu_list(const std::vector<std::uint16_t>& ids);  // "0-3,8"; sorted input
 
-// The devices that jobs may open. One rule set for the node's whole cgroup is inherited by every
-// job. On a node with GPUs each job has another one, which closes all GPUs but its own. v1 uses
-// devices.deny and devices.allow; v2 a small eBPF program that is attached to the directory.
+// The devices that jobs may open. Every job inherits one rule set from the node's cgroup. On a node
+// with GPUs each job has another one, which denies all GPUs but its own. v1 uses devices.deny and
+// devices.allow; v2 a small eBPF program that is attached to the directory.
 //
 // Allowed are mknod (no job has the capability; an OCI runtime makes the container's own nodes),
 // null, zero, full, random, urandom, tty, ptmx and pseudo terminals. tun is not allowed.
@@ -157,11 +157,11 @@ Result<void> install_job_device_filter(const CgroupLayout& layout, const std::st
 Result<void> close_devices(const CgroupLayout& layout, const std::string& name,
                            const std::vector<DeviceRule>& devices);
 
-// Whether jobs and steps can have rules of their own here.
+// Whether jobs and steps can have device rules of their own here.
 [[nodiscard]] bool has_device_rules(const CgroupLayout& layout);
 
-// On v1 runc writes a device list of its own for each container, and tun is in it; the kernel
-// refuses that unless the node's list allows tun as well. No container gets a device node of tun.
+// On v1 runc writes its own device list for each container, which contains tun; the kernel refuses
+// that unless the node's list allows tun as well. No container gets a device node of tun.
 void allow_for_runc(const CgroupLayout& layout);
 
 }  // namespace gantry::runtime

@@ -1,5 +1,5 @@
 // Finds the cgroup hierarchies. It reads mountinfo and assumes no names, because each v1 controller
-// may be a mount of its own anywhere. It runs once, when noded starts.
+// may be mounted separately anywhere. It runs once, when noded starts.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,10 +21,10 @@ struct Mounts {
   std::string v2;
 };
 
-// If a hierarchy is mounted twice (for a chroot, say), the first mount is used.
+// If a hierarchy is mounted twice (for example in a chroot), the first mount is used.
 Mounts read_mounts() {
   Mounts found;
-  std::set<std::string> seen;  // device numbers; each hierarchy has one
+  std::set<std::string> seen;  // seen device numbers; each hierarchy has its own
   const auto text = read_file("/proc/self/mountinfo");
   for (const auto& line : split(text.value_or(""), '\n')) {
     const auto dash = line.find(" - ");
@@ -69,8 +69,8 @@ Result<void> make_path(const std::string& top, const std::string& relative, bool
   return {};
 }
 
-// v2: controllers are turned on from the top down. A directory that holds processes cannot pass
-// them on, unless it is the root.
+// v2: controllers are enabled from the top down. A directory with processes cannot enable them for
+// its children, unless it is the root.
 Result<void> enable_controllers(const std::string& top, const std::string& relative,
                                 std::vector<std::string>& enabled) {
   std::string path = top;

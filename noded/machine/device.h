@@ -1,4 +1,4 @@
-// Character devices that some jobs may open and others may not, and how a job gets them.
+// Character devices that only some jobs may open, and how a job gets them.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,14 @@ struct LaunchBind {    // a directory of the node that a job may write
   GANTRY_FIELDS(FIELD(1, path), FIELD(2, source))
 };
 
-// The directory where a job with an image finds the driver's libraries, if no CDI specification
-// says otherwise. Images of NVIDIA's look there by themselves; others find them through
-// LD_LIBRARY_PATH.
+// The directory where a job with an image finds the driver's libraries, unless a CDI specification
+// names another. NVIDIA's images search it by default; others through LD_LIBRARY_PATH.
 inline constexpr std::string_view kDriverLibraries = "/usr/local/nvidia/lib64";
 
 struct LaunchMount {  // a file or directory of the driver, for a job with an image
   std::string path;   // in the container
   std::string source;
-  std::string type;  // "" = bind
+  std::string type;  // type of the mount; "" = bind
   std::vector<std::string> options;
   GANTRY_FIELDS(FIELD(1, path), FIELD(2, source), FIELD(3, type), FIELD(4, options))
 };
@@ -57,7 +56,7 @@ struct LaunchHook {   // as in the OCI runtime specification
   GANTRY_FIELDS(FIELD(1, stage), FIELD(2, path), FIELD(3, args), FIELD(4, env), FIELD(5, timeout_s))
 };
 
-struct LaunchGpu {  // what was done to a GPU or slice before the job got it
+struct LaunchGpu {  // results of the checks of a GPU or slice before the job got it
   std::string uuid;
   std::uint32_t gpu = 0;  // GpuDevice::index
   GpuScrub scrub = GpuScrub::not_needed;
@@ -69,8 +68,8 @@ struct VisibleGpu {  // a GPU or slice that a job sees
   std::string uuid;
   std::int32_t numa = -1;  // the NUMA node of its GPU; -1 = not known
   std::string shown{};     // its name in CUDA_VISIBLE_DEVICES; "" = the UUID
-  // Of a whole GPU: LaunchDevice::path of the devices that are its alone. Steps that do not have
-  // the GPU cannot open them.
+  // For a whole GPU: LaunchDevice::path of the devices that belong only to it. Steps without the
+  // GPU cannot open them.
   std::vector<std::string> files{};
   [[nodiscard]] const std::string& name() const { return shown.empty() ? uuid : shown; }
   friend bool operator==(const VisibleGpu&, const VisibleGpu&) = default;
@@ -80,7 +79,7 @@ struct VisibleGpu {  // a GPU or slice that a job sees
 struct LaunchSharing {  // how a GPU or slice is shared with other jobs of the tenant
   std::string tenant;
   DevicePart::in<std::uint32_t> part{};  // part of its one device; 0 = it has all of its devices
-  std::vector<LaunchBind> binds;         // directories that the jobs have in common
+  std::vector<LaunchBind> binds;         // directories shared by the jobs
   GANTRY_FIELDS(FIELD(1, tenant), NAMED_FIELD(2, "thousandths", part), FIELD(3, binds))
 };
 

@@ -17,8 +17,9 @@ namespace {
 
 struct Device {
   int major;
-  int minor;                                                        // -1 = all minors
-  std::uint32_t access = BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;  // bits of BPF_DEVCG_ACC_*
+  int minor;  // minor number; -1 = all
+  std::uint32_t access =
+      BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;  // allowed access, bits of BPF_DEVCG_ACC_*
 };
 // null, zero, full, random and urandom, then tty, ptmx, pts/*
 constexpr std::array<Device, 8> kAllowed{
@@ -34,7 +35,7 @@ Result<void> install_v1(const CgroupMount& mount, const std::vector<std::uint32_
   const auto allow = [&](const std::string& rule) {
     return write_existing(mount.path + "/devices.allow", rule);
   };
-  // When jobs run below it the list cannot be replaced, and need not be; it can only grow.
+  // When jobs run below it, the list cannot be replaced, and need not be; it can only grow.
   const auto list = read_file(mount.path + "/devices.list");
   if (list && !list->starts_with("a")) return allow_majors(majors, allow);
   TRY(write_existing(mount.path + "/devices.deny", "a"));
@@ -47,7 +48,7 @@ Result<void> install_v1(const CgroupMount& mount, const std::vector<std::uint32_
   return allow_majors(majors, allow);
 }
 
-// A new directory begins with a copy of its parent's list.
+// A new directory starts with a copy of its parent's list.
 Result<void> install_job_v1(const std::string& dir, const std::vector<std::uint32_t>& majors,
                             const std::vector<DeviceRule>& devices) {
   for (const std::uint32_t major : majors)
@@ -95,7 +96,7 @@ std::vector<bpf_insn> program(const std::vector<Device>& allowed) {
     p.push_back(op(BPF_JMP | BPF_JNE | BPF_K, 4, 0, static_cast<std::int16_t>(skip + 1), d.major));
     if (d.minor >= 0)
       p.push_back(op(BPF_JMP | BPF_JNE | BPF_K, 5, 0, d.access == kBoth ? 1 : 2, d.minor));
-    if (d.access != kBoth)  // refuses an access that goes beyond the rule
+    if (d.access != kBoth)  // refuses access beyond the rule
       p.push_back(
           op(BPF_JMP | BPF_JSET | BPF_K, 3, 0, 1, static_cast<std::int32_t>(~d.access & 7)));
     p.push_back(op(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
@@ -106,8 +107,8 @@ std::vector<bpf_insn> program(const std::vector<Device>& allowed) {
   return p;
 }
 
-// The program returns 0 for each of these devices, and 1 for all others, about which the program of
-// the job decides.
+// The program returns 0 for each of these devices, and 1 for all others, which the job's program
+// decides.
 std::vector<bpf_insn> closing_program(const std::vector<DeviceRule>& closed) {
   constexpr std::uint8_t kLoad = BPF_LDX | BPF_MEM | BPF_W;
   std::vector<bpf_insn> p{
@@ -221,7 +222,7 @@ Result<void> close_devices(const CgroupLayout& layout, const std::string& name,
     return install_v2(layout.mounts.front().path + "/" + name, closing_program(devices));
   const auto* mount = layout.with("devices");
   if (mount == nullptr) return fail(ErrorCode::unsupported, "no devices controller");
-  // The kernel takes a rule from a list only if it is written as it stands there.
+  // The kernel removes a rule from a list only if it is written exactly as in the list.
   for (const DeviceRule& d : devices)
     if (auto r = write_existing(mount->path + "/" + name + "/devices.deny",
                                 fmt::format("c {}:{} rw", d.major, d.minor));

@@ -37,16 +37,15 @@ struct NodeFacts {
 
 NodeFacts discover_node(const std::string& scratch_dir);
 
-// For a node that is declared with more CPUs than its machine has: the machine's CPUs that stand
-// for these CPUs of the node, each once. `shared` are the machine's CPUs; empty: each CPU stands
-// for itself.
+// For a node that declares more CPUs than its machine has: the machine's CPUs that stand for these
+// CPUs of the node, each once. `shared` are the machine's CPUs; empty: each CPU stands for itself.
 std::vector<std::uint16_t> cpus_here(std::vector<std::uint16_t> cpus,
                                      const std::vector<std::uint16_t>& shared);
 
 double load_average();            // average of the last minute
 std::int64_t available_memory();  // bytes, MemAvailable
 
-// The NUMA nodes of this machine, and how far they are from each other, as its kernel says.
+// The NUMA nodes of this machine and their distances, as its kernel reports them.
 
 inline constexpr std::uint32_t kNumaOwn = 10;
 // Larger than any distance; the kernel itself uses 255 for "cannot be reached".
@@ -60,13 +59,13 @@ class NumaMap {
   static NumaMap read(const std::string& base = "/sys/devices/system/node/");
   [[nodiscard]] const std::map<std::uint16_t, int>& nodes() const { return node_of_; }  // by CPU
   // The distance from a NUMA node to the nearest of these CPUs, from the firmware's table: 10 = the
-  // CPUs' own node. kNumaUnknown if either is not known. A node below 0 means that the device does
-  // not tell its node; it counts as the CPUs' own.
+  // CPUs' own node. kNumaUnknown if either is not known. A node below 0 means that the device's
+  // node is not known; it counts as the CPUs' own.
   [[nodiscard]] std::uint32_t distance(std::span<const std::uint16_t> cpus, int node) const;
 
  private:
   std::map<std::uint16_t, int> node_of_;                  // by CPU
-  std::map<int, std::map<int, std::uint32_t>> distance_;  // by both nodes: from, to
+  std::map<int, std::map<int, std::uint32_t>> distance_;  // distance by both nodes: from, to
 };
 
 }  // namespace gantry::runtime

@@ -35,7 +35,7 @@ ErrorCode code_of_path_error(int error) {
     case EACCES:
     case EPERM:
     case EROFS:
-    case EDQUOT: return ErrorCode::permission_denied;  // the quota is the user's own
+    case EDQUOT: return ErrorCode::permission_denied;  // the user's own quota is full
     case ENOTDIR:
     case EISDIR:
     case EEXIST:
@@ -100,7 +100,7 @@ Result<void> make_durable(int dir_fd, const Fd& file, const char* name) {
   return {};
 }
 
-// The content reaches the disk before the name does, so a crash leaves the old file or the new one.
+// The content reaches the disk before the rename, so a crash leaves the old file or the new one.
 Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
                          Durability durability) {
   if (durability == Durability::none) {
@@ -139,16 +139,16 @@ namespace {
 
 constexpr int kRemoveDepth = 100;  // each level needs one descriptor
 constexpr int kRemoveRounds = 10'000;
-constexpr int kRemoveNames = 1'000'000;  // names that are tried for one directory
+constexpr int kRemoveNames = 1'000'000;  // names tried for one directory
 
-// Directories that are deeper are moved up to `top` and removed in another round.
+// Directories that are too deep are moved up to `top` and removed in another round.
 struct Removal {
   Fd top;
   int moved = 0;
   bool again = false;
 };
 
-// A user may have made names of this form to delay the removal; the same round removes those.
+// A user may have made such names to delay the removal; the same round removes them.
 bool move_up(int parent, const char* name, Removal& all) {
   for (int i = 0; i < kRemoveNames; ++i) {
     const std::string higher = ".deep-" + std::to_string(all.moved++);
@@ -159,8 +159,7 @@ bool move_up(int parent, const char* name, Removal& all) {
   return false;
 }
 
-// Does not enter another file system: users can mount some (FUSE), and answer for those as they
-// like.
+// Does not enter another file system: users can mount one (FUSE) whose answers they control.
 int open_beside(int parent, const char* name) {
   open_how how{};
   how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -175,13 +174,13 @@ void remove_at(int parent, const char* name, int depth, Removal& all) {
     all.again = move_up(parent, name, all) || all.again;
     return;
   }
-  // The path of the top itself may be on another file system than the present directory.
+  // The path of the top itself may cross file systems.
   const Fd fd(depth == 0 ? ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                          : open_beside(parent, name));
   if (!fd) return;
-  // The directory is taken from its owner. A process that still has it open can make nothing in it
-  // from now on, so the entries that are read next are all that there will ever be. Some file
-  // systems know no owners; the tree is removed there too.
+  // The directory is taken from its owner. A process that still has it open cannot make anything in
+  // it from now on, so the entries that are read next are final. Some file systems have no owners;
+  // the tree is removed there too.
   if (::geteuid() == 0 && ::fchown(fd.get(), 0, 0) == 0) (void)::fchmod(fd.get(), 0700);
   DIR* dir = ::fdopendir(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   if (dir == nullptr) return;
@@ -222,7 +221,7 @@ std::uint64_t start_time_of(int pid) {
   if (pid <= 0) return 0;
   const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return 0;
-  const auto close = text->rfind(')');  // the name before it may hold any character
+  const auto close = text->rfind(')');  // the process name before it may contain any character
   if (close == std::string::npos) return 0;
   const auto fields = split(std::string_view(*text).substr(close + 2), ' ');
   std::uint64_t ticks = 0;

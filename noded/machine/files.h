@@ -23,7 +23,7 @@ tl::unexpected<Error> fail_errno(ErrorCode code, std::string_view what);
 ErrorCode code_of_path_error(int error);
 
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
-// Writes an existing file with one write(), as cgroup files need it; the message has the errno.
+// Writes an existing file with one write(), as cgroup files need it; the error text has the errno.
 Result<void> write_existing(const std::string& path, std::string_view text);
 bool try_write(const std::string& path, std::string_view text);
 
@@ -31,14 +31,14 @@ bool try_write(const std::string& path, std::string_view text);
 // survives a crash of the machine after the call returns (one fdatasync and one fsync of the
 // directory, 0.3 ms here).
 enum class Durability { none, durable };
-// Writes in place with one write, for small files whose readers treat an incomplete file as a
-// missing one.
+// Writes in place with one write, for small files whose readers treat an incomplete file as
+// missing.
 Result<void> write_small(int dir_fd, const char* name, std::string_view bytes,
                          unsigned mode = 0600);
 Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
                          Durability durability);
-// write_whole() in two parts: readers see the file after the first, and it is durable after the
-// second.
+// write_whole() in two parts: readers see the file after the first part, and it is durable after
+// the second.
 Result<Fd> write_visible(int dir_fd, const char* name, std::string_view bytes);
 Result<void> make_durable(int dir_fd, const Fd& file, const char* name);
 

@@ -1,8 +1,8 @@
-// What Landlock takes from the programs of a hardened job, beside what its mounts and its system
-// call filter do: programs are executed from the directories of its root and from its working
-// directory, not from /tmp, /dev, /proc and /sys; it makes no device files; device controls work
-// below /dev alone. As with every Landlock domain, its processes change no mounts and trace nobody
-// outside.
+// What Landlock forbids the programs of a hardened job, in addition to its mounts and its system
+// call filter: programs can be executed only from the directories of its root and from its working
+// directory, not from /tmp, /dev, /proc and /sys; they cannot make device files; ioctl on devices
+// works only below /dev. As in every Landlock domain, processes cannot change mounts or trace
+// processes outside.
 //
 // Each program that a job starts calls this before it is executed: the batch script by gantry-init,
 // the tasks of steps by their shim. There is no C library (init_syscalls.h).
@@ -22,7 +22,7 @@ inline constexpr long kCreateRuleset = 444;
 inline constexpr long kAddRule = 445;
 inline constexpr long kRestrictSelf = 446;
 
-// Rights to files, with the version of Landlock that brought them.
+// Rights to files, with the version of Landlock that introduced them.
 inline constexpr std::uint64_t kExecute = 1 << 0;
 inline constexpr std::uint64_t kRemoveDir = 1 << 4;
 inline constexpr std::uint64_t kRemoveFile = 1 << 5;
@@ -36,14 +36,14 @@ inline constexpr std::uint64_t kReadDir = 1 << 3;
 
 // All rights that a kernel with this version knows.
 constexpr std::uint64_t rights_of(long version) {
-  std::uint64_t all = kRefer - 1;  // those of version 1
+  std::uint64_t all = kRefer - 1;  // the rights of version 1
   if (version >= 2) all |= kRefer;
   if (version >= 3) all |= kTruncate;
   if (version >= 5) all |= kIoctlDev;
   return all;
 }
 
-struct RulesetAttr {  // longer ones follow in later versions; the kernel takes this one, too
+struct RulesetAttr {  // later versions have longer forms; the kernel accepts this one, too
   std::uint64_t handled;
 };
 struct __attribute__((packed)) PathAttr {
@@ -51,28 +51,28 @@ struct __attribute__((packed)) PathAttr {
   std::int32_t directory;
 };
 
-// The version of Landlock that the kernel has; below 1: it has none, or it is switched off.
+// The version of Landlock that the kernel has; below 1 if it has none, or it is switched off.
 template <class Call>
 long version(const Call& call) {
   return call(kCreateRuleset, 0, 0, 1);
 }
 
-// A ruleset that takes these rights away everywhere, except where add() gives them back; a
-// descriptor.
+// Returns the descriptor of a ruleset that removes these rights everywhere, except where add()
+// allows them.
 template <class Call>
 long make(const Call& call, std::uint64_t handled) {
   const RulesetAttr attr{handled};
   return call(kCreateRuleset, reinterpret_cast<long>(&attr), sizeof attr, 0);
 }
 
-// Gives the rights back at and below what the descriptor is open on.
+// Allows the rights at and below the place of the descriptor.
 template <class Call>
 long add(const Call& call, long ruleset, int place, std::uint64_t allowed) {
   const PathAttr attr{allowed, place};
   return call(kAddRule, ruleset, 1, reinterpret_cast<long>(&attr), 0);
 }
 
-// From now on this process has the rights of the ruleset alone. It needs no_new_privs.
+// From now on this process has only the rights of the ruleset. It needs no_new_privs.
 template <class Call>
 long restrict_self(const Call& call, long ruleset) {
   return call(kRestrictSelf, ruleset, 0, 0);
@@ -97,7 +97,7 @@ inline bool has_programs(const char* name) {
   return true;
 }
 
-// Gives `allowed` back at and below `path`, relative to the descriptor.
+// Allows the rights `allowed` at and below `path`, relative to the descriptor.
 template <class Call>
 void allow(const Call& call, const Calls& calls, long ruleset, int from, const char* path,
            std::uint64_t allowed) {
@@ -107,7 +107,7 @@ void allow(const Call& call, const Calls& calls, long ruleset, int from, const c
   call(calls.close, place, 0, 0, 0);
 }
 
-// Returns false if the kernel has Landlock and would not take the rules; true if it has none.
+// Returns false if the kernel has Landlock but refuses the rules; true if it has none.
 template <class Call>
 bool harden(const Call& call, const Calls& calls) {
   constexpr int kHere = -100;  // AT_FDCWD

@@ -29,17 +29,16 @@ StorageView& own_view() {
   return view;
 }
 
-constexpr std::int64_t kBlock = 512;  // bytes, of the limits in fs_disk_quota
+constexpr std::int64_t kBlock = 512;  // bytes per unit of the limits in fs_disk_quota
 
-// Returns 0 or the errno. The kernel takes these calls, which were made for XFS, for other file
-// systems as well.
+// Returns 0 or the errno. These calls were made for XFS, but work for other file systems as well.
 int quota_call(int directory, int command, std::uint32_t project, fs_disk_quota& quota) {
   const long rc = ::syscall(SYS_quotactl_fd, directory, QCMD(command, PRJQUOTA), project, &quota);
   return rc == 0 ? 0 : errno;
 }
 
-// True for the errors of a file system that has no quotas of projects or has them switched off,
-// and of a kernel that does not know the call.
+// True for the errors of a file system without project quotas or with quotas switched off, and of a
+// kernel without the call.
 bool is_lacking(int error) {
   constexpr std::array kLacking{ENOTTY, ENOSYS, EOPNOTSUPP, ESRCH, EINVAL, ENOTBLK, ENODEV};
   return std::ranges::find(kLacking, error) != kLacking.end();
@@ -51,7 +50,7 @@ fs_disk_quota limits_of(const RoomLimit& limit) {
   out.d_flags = FS_PROJ_QUOTA;
   out.d_fieldmask = FS_DQ_BHARD | FS_DQ_BSOFT | FS_DQ_IHARD | FS_DQ_ISOFT;
   out.d_id = limit.project;
-  // A hard limit of 0 is none, so one below a block is one block.
+  // A hard limit of 0 means none, so a limit below a block becomes one block.
   const std::int64_t blocks = (limit.bytes + kBlock - 1) / kBlock;
   out.d_blk_hardlimit = out.d_blk_softlimit = static_cast<std::uint64_t>(blocks);
   out.d_ino_hardlimit = out.d_ino_softlimit = static_cast<std::uint64_t>(limit.files);
@@ -71,7 +70,7 @@ bool shows(const StorageView& view, int fd) {
   std::array<char, 4096> real{};
   std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
   const ssize_t n = ::readlink(link.data(), real.data(), real.size());
-  // A path that is too long to be looked at could lie anywhere.
+  // A path that is too long to be read could be anywhere.
   if (n <= 0 || static_cast<std::size_t>(n) >= real.size()) return false;
   const std::string_view path(real.data(), static_cast<std::size_t>(n));
   const bool stored =

@@ -1,6 +1,6 @@
 // What one job may see of the site's storage (noded.storage). In the job's own mounts everything
-// else is covered (shim/rootfs/storage.h). Files that are opened for a job in the host's mounts,
-// such as its output, are looked at here once they are open: by then no name can change.
+// else is hidden (shim/rootfs/storage.h). Files that are opened for a job in the host's mounts,
+// such as its output, are checked here after opening, when no rename can matter any more.
 #pragma once
 
 #include <algorithm>
@@ -20,43 +20,44 @@ struct StorageView {
   std::vector<StorageMount> shown;  // what the job sees below them
 };
 
-// Whether `path` is `top` or below it; both absolute and in their shortest form.
+// Whether `path` is `top` or below it; both are absolute and normalised.
 bool is_below(std::string_view path, std::string_view top);
 
-// Whether the file that the descriptor stands for may be used for the job. Makes only system calls
-// and allocates nothing.
+// Whether the file of the descriptor may be used for the job. Makes only system calls and allocates
+// nothing.
 bool shows(const StorageView& view, int fd);
 
-// The same with the view of this process, which is that of its job; until it is set all is shown.
+// The same with the view of this process, which is that of its job; until one is set, everything
+// may be used.
 void set_storage_view(StorageView view);
 bool storage_shows(int fd);
 
-// Refuses a directory of the storage unless it and all above it belong to root and nobody else may
-// write to them: who could rename one of them would bring what lies below it into view.
+// Refuses a directory of the storage unless it and all its parents belong to root and only root may
+// write to them: whoever could rename one of them could move other files into view.
 Result<void> check_storage_directory(const std::string& path);
 
-// Quotas of projects, as ext4 and XFS have them: what lies below a directory counts under a number,
-// and the file system refuses what would be too much.
+// Project quotas, as in ext4 and XFS: files below a directory count under a number, and the file
+// system refuses files beyond the limit.
 struct RoomLimit {
   std::uint32_t project = 0;  // 1 or more
   std::int64_t bytes = 0;     // 0 = no limit
   std::int64_t files = 0;     // 0 = no limit
 };
 
-// Returns why the file system of this directory keeps no quota of projects; "" = it keeps one.
+// Returns why the file system of this directory has no project quotas; "" = it has them.
 std::string lacks_project_quota(const std::string& directory);
 
 // Marks the directory, so that files made below it from now on count under the project, and limits
 // the project. Older files count after `chattr -R -p PROJECT DIRECTORY`. The function does nothing
-// where the file system keeps no such quota. `directory` may be opened with O_PATH. The error says
+// if the file system has no such quotas. `directory` may be opened with O_PATH. The error tells
 // what the kernel refused.
 Result<void> limit_room(int directory, const RoomLimit& limit);
 
-// File systems that hold no files of users: their "files" are the kernel's own state. Neither a
-// job's output nor a mount may be on one, whatever links the user's path leads through.
+// File systems without files of users: their "files" are state of the kernel. Neither a job's
+// output nor a mount may be on one, wherever the links in the user's path lead.
 struct PseudoFileSystem {
   std::string_view name;  // name in /proc/self/mountinfo
-  long magic = 0;         // f_type of statfs(2); 0 = the number is also that of a real file system
+  long magic = 0;         // f_type of statfs(2); 0 = this number also stands for a real file system
 };
 
 inline constexpr std::array<PseudoFileSystem, 29> kPseudoFileSystems{{

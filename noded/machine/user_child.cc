@@ -19,7 +19,7 @@ namespace gantry::runtime {
 
 namespace {
 
-// Milliseconds until a child ends that has sent all, or was killed.
+// Milliseconds until a child that has sent everything, or was killed, should have ended.
 constexpr int kEndPatienceMs = 1'000;
 
 void close_others(std::vector<int> keep) {
@@ -88,7 +88,7 @@ UserChild::~UserChild() {
 }
 
 const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t count) {
-  // The C library's own forms of these calls also tell other threads, which the child does not
+  // The C library's wrappers of these calls also notify other threads, which the child does not
   // have.
   if (::geteuid() == 0) {
     for (int c = 0; c <= kMostCapabilities; ++c) ::prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
@@ -102,7 +102,7 @@ const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t c
   if (::syscall(SYS_capset, &header, none) != 0) return "capset";
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "no_new_privs";
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return "dumpable";
-  // The changes of ids above clear it.
+  // The changes of ids above reset this setting.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent's death";
   return nullptr;
 }

@@ -2,7 +2,7 @@
 // piece of work, and reports over a socket. Everything that the shim does with paths that a user
 // named goes this way: opening files (noded/shim/as_user.h) and reading images (noded/image).
 //
-// The child sees the mounts of the moment at which it was made, and everything that its work
+// The child sees the mounts at the time when it was made, and everything that its function
 // captures. Of its parent's descriptors it keeps only the standard ones, its end of the socket and
 // those that it is told to keep. The parent must have only one thread.
 #pragma once
@@ -21,24 +21,24 @@
 
 namespace gantry::runtime {
 
-// Makes a child of one of root's processes a user altogether: all ids, the user's groups, no
-// capability in any set, and no way to gain one. To change only the fsuid would not be enough: uid
-// 0 and the capabilities would stay, and much of /proc, /sys and the devices asks for those.
+// Turns a child of a root process completely into a user: all ids, the user's groups, no capability
+// in any set, and no way to gain one. Changing only the fsuid would not be enough: uid 0 and the
+// capabilities would remain, and much of /proc, /sys and the devices checks those.
 
 // It makes only system calls and allocates nothing, so a child of a process with many threads may
 // call it. If the process is not root, its ids stay as they are. Afterwards only root can trace the
-// process or read its memory and descriptors, and it ends with its parent. Returns nullptr when
-// done; otherwise what failed (errno is set), and the process must not go on.
+// process or read its memory and descriptors, and it ends with its parent. Returns nullptr on
+// success; otherwise what failed (errno is set), and the process must not continue.
 const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t count);
 
-// wait() returns it if the process could not become the user, and did nothing.
+// wait() returns this if the process could not become the user, and did nothing.
 inline constexpr int kNotTheUser = 125;
 
 class UserChild {
  public:
   // A stream, or packets of which each may carry one descriptor.
   enum class Channel { bytes, messages };
-  // It runs in the child, as the user; its value is the child's exit status.
+  // Runs in the child, as the user; the return value is the child's exit status.
   using Work = std::function<int(const Fd& parent)>;
 
   static Result<UserChild> start(const Owner& owner, Channel channel, const std::vector<int>& keep,
@@ -48,12 +48,12 @@ class UserChild {
     o.pid_ = -1;
   }
   UserChild& operator=(UserChild&&) = delete;
-  // Kills the child. If it hangs in a dead file server, whoever reaps the parent's children reaps
+  // Kills the child. If it hangs on a dead file server, whoever reaps the parent's children reaps
   // it.
   ~UserChild();
 
   [[nodiscard]] const Fd& socket() const { return socket_; }
-  // Call it after the end of the socket. Returns the exit status, or -1 if a signal ended the child
+  // Call it after the end of the stream. Returns the exit status, or -1 if a signal ended the child
   // or it does not end.
   int wait();
 
@@ -69,7 +69,8 @@ class UserChild {
 
 inline constexpr std::size_t kMaxPassedBytes = 4096;
 
-// fd -1: no descriptor is sent. False: the other end is gone, or nothing could be sent.
+// With fd -1, no descriptor is sent. Returns false if the other end is gone, or nothing could be
+// sent.
 bool pass(const Fd& socket, std::string_view bytes, int fd);
 
 struct Passed {

@@ -151,9 +151,9 @@ void add_network(Page& page, const NodeFigures& f, const Labels& jobs) {
 void add_gpus(Page& page, const NodeFigures& f, const Labels& jobs) {
   Family& busy = page.family("gantry_job_gpu_busy_ratio", kGauge,
                              "The part of the time in which the device was busy, 0 to 1.");
-  Family& used =
-      page.family("gantry_job_gpu_memory_bytes", kGauge, "Memory of the device that is used.");
-  Family& power = page.family("gantry_job_gpu_power_watts", kGauge, "What the device draws.");
+  Family& used = page.family("gantry_job_gpu_memory_bytes", kGauge, "Used memory of the device.");
+  Family& power =
+      page.family("gantry_job_gpu_power_watts", kGauge, "The power that the device draws.");
   for (const proto::GpuActivity& gpu : f.gpus) {
     const auto labels = jobs.find(gpu.key);
     if (labels == jobs.end()) continue;

@@ -1,5 +1,5 @@
-// Writes the figures of a node and its jobs as metrics (common/metrics/families.h). The figures
-// themselves are read by others; this function is pure.
+// Formats the figures of a node and its jobs as metrics (common/metrics/families.h). The figures
+// are read elsewhere; this function is pure.
 #pragma once
 
 #include <map>
@@ -15,19 +15,19 @@
 namespace gantry::metrics {
 
 struct JobOwner {
-  std::string tenant, user;  // no tenant = ""
+  std::string tenant, user;  // "" = no tenant
 };
 
 struct NodeFigures {
   std::string node;
   neighbours::Sample sample;
-  std::map<proto::AttemptKey, JobOwner> owners;  // of the jobs that run
+  std::map<proto::AttemptKey, JobOwner> owners;  // figures of running jobs
   std::optional<network::Fabric::Counts> network;
   std::vector<proto::GpuActivity> gpus;
   std::vector<GpuDevice> devices;
 };
 
-// `tenant`: only the jobs of this one, and nothing of the node; not set: everything.
+// `tenant`: only the jobs of this tenant, and nothing of the node; not set: everything.
 std::string node_metrics(const NodeFigures& figures, const std::optional<std::string>& tenant);
 
 }  // namespace gantry::metrics

@@ -8,14 +8,14 @@ namespace gantry::neighbours {
 
 namespace {
 
-// A job that waits so much by its own doing is told. Who keeps its cores busy, or its disk, waits
-// for them a little by nature; for memory nobody should have to wait.
+// A job that waits this much because of its own use is reported. Jobs that keep their cores or disk
+// busy always wait for them a little; for memory no job should have to wait.
 constexpr double kOwnHarm = 0.3;
-constexpr double kUsualStep = 0.2;  // how fast the mean of a job's use follows
+constexpr double kUsualStep = 0.2;  // weight of a new row in the mean of a job's use
 constexpr std::size_t kNewest = 3, kOfNewest = 2;
 
-// The first of the last rows in which `is` holds, if it holds in two of the last three and in the
-// last one or the one before.
+// The first of the last rows in which `is` is true, if it is true in two of the last three rows and
+// in one of the last two.
 template <class Is>
 std::optional<Instant> lasts(const std::deque<Row>& rows, const Is& is) {
   std::size_t seen = 0, held = 0;
@@ -40,8 +40,8 @@ bool names(const Verdict& verdict, const proto::AttemptKey& key) {
   return std::ranges::any_of(verdict.culprits, [&](const Culprit& one) { return one.key == key; });
 }
 
-// Named culprits stay; an answer that names somebody or something takes the place of "unknown".
-// The time before goes out of sight after a minute; what was found with it stays.
+// Named culprits stay; a verdict with a cause replaces "unknown". Earlier rows are dropped after a
+// minute; what was found with them stays.
 void join(Verdict& known, Verdict&& now) {
   if (known.compared && !now.compared) return;
   if (known.cause == Cause::unknown || now.confidence > known.confidence) {
@@ -53,27 +53,27 @@ void join(Verdict& known, Verdict&& now) {
   }
 }
 
-constexpr double kLeastRise = 0.1;     // of all use: below, nobody has brought it about
-constexpr double kCulpritRise = 0.25;  // a culprit's part of the rise
+constexpr double kLeastRise = 0.1;     // part of all use below which no job is the cause
+constexpr double kCulpritRise = 0.25;  // a culprit's least part of the rise
 constexpr double kCulpritShare = 0.1;  // and of the use
-constexpr double kOwnRise = 0.35;      // from this part of the rise on, a victim is its own cause
+constexpr double kOwnRise = 0.35;  // from this part of the rise on, a victim is itself the cause
 constexpr double kKnownByShareAlone = 0.4;
 constexpr double kLeastCorrelation = 0.2;
-constexpr double kFillsAlone = 0.5;     // waits so much for a disk that nobody else uses
-constexpr double kByFallAlone = 0.6;    // of the confidence, where waiting is not counted
-constexpr double kHardlyUsed = 0.001;   // of what a device can do: less of it is missed by nobody
-constexpr std::size_t kEnoughRows = 6;  // for a correlation to exclude somebody
+constexpr double kFillsAlone = 0.5;     // waits this much for a disk that nobody else uses
+constexpr double kByFallAlone = 0.6;    // confidence factor where waiting is not counted
+constexpr double kHardlyUsed = 0.001;   // part of a device's capacity below which use harms nobody
+constexpr std::size_t kEnoughRows = 6;  // rows needed for a correlation to exclude a job
 
-// Use and waiting of one suspect, row by row.
+// Use and waiting of one suspect, one entry per row.
 struct Track {
-  double harmed = 0, quiet = 0;  // means of its use
-  double share = 0;              // of all use while the victim is held up
+  double harmed = 0, quiet = 0;  // means of its use in rows with and without harm
+  double share = 0;              // part of all use while the victim is slowed down
   double rise = 0;
-  double correlation = 0;  // of its use with the victim's waiting
+  double correlation = 0;  // correlation of its use with the victim's waiting
 };
 
 struct Split {
-  std::vector<double> harm;  // one for each row of `rows`: how much the victim was held up
+  std::vector<double> harm;  // for each row of `rows`: how much the victim was slowed down
   std::vector<bool> harmed, quiet;
   std::size_t harmed_rows = 0, quiet_rows = 0;
 };
@@ -110,8 +110,7 @@ Split split(const std::deque<Row>& rows, const proto::AttemptKey& victim, const 
     const bool harmed = job != nullptr && is_held_up(row, *job, rule, usual);
     const bool counted = job != nullptr && job->waited;
     const bool full = row.level >= full_from(rule, counted);
-    // What was used before the job was there says nothing of what changed for it: its own start
-    // would be a rise.
+    // Rows from before the job started are left out: otherwise its own start would count as a rise.
     const bool quiet =
         job != nullptr && !harmed && (!full || (counted && job->held_up() < rule.harmed / 2));
     out.harm.push_back(counted ? (full ? job->held_up() : 0.0) : row.level);
@@ -123,7 +122,7 @@ Split split(const std::deque<Row>& rows, const proto::AttemptKey& victim, const 
   return out;
 }
 
-// The same for a job that waits for a disk which it alone fills.
+// The same for a job that waits for a disk which it alone saturates.
 Split split_alone(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Rule& rule) {
   Split out;
   for (const Row& row : rows) {
@@ -162,13 +161,13 @@ bool share_cores(const JobRow& a, const JobRow& b) {
   return false;
 }
 
-// The tracks of all who can have to do with the victim: jobs, the victim itself, the machine.
+// The tracks of all possible causes: jobs, the victim itself, the machine.
 struct Field {
   std::map<proto::AttemptKey, Track> others;
   Track victim, machine;
-  double use = 0;  // of all of them while the victim is held up
+  double use = 0;  // use of all of them while the victim is slowed down
   double rise = 0;
-  double quiet = 0;  // of all of them in quiet rows
+  double quiet = 0;  // use of all of them in quiet rows
 };
 
 Field field_of(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Split& split) {
@@ -213,7 +212,7 @@ bool follows(const Track& t, std::size_t rows) {
   return rows < kEnoughRows || t.correlation >= kLeastCorrelation;
 }
 
-// Nothing is known of the time before.
+// Used when there is no row from before the slowdown: judges by present shares alone.
 Verdict by_share(const Field& f) {
   Verdict out;
   if (f.victim.share >= 0.6) return {Cause::itself, {}, 0.5, false};
@@ -280,7 +279,7 @@ void Detector::take(Sample sample) {
       if (kept.rows.size() > kRows) kept.rows.pop_front();
       look(channel, kept);
     }
-    std::erase_if(channels_, [&](const auto& one) {  // a device that is gone
+    std::erase_if(channels_, [&](const auto& one) {  // devices that are gone
       return one.second.rows.back().at != sample.at;
     });
     for (Finding& f : findings_)
@@ -341,7 +340,7 @@ void Detector::look_at_job(const Channel& channel, const Kept& kept, const JobRo
   }
 }
 
-// A finding that somebody else was named in stays as it is.
+// A finding that named another job stays as it is.
 void Detector::look_alone(const Channel& channel, const Kept& kept, const JobRow& job,
                           Instant since) {
   const Row& row = kept.rows.back();
@@ -407,7 +406,7 @@ Finding& Detector::found(const Channel& channel, const std::optional<proto::Atte
   return f;
 }
 
-// The oldest that have ended go first, then the oldest of all.
+// Drops the oldest findings that have ended first, then the oldest of all.
 void Detector::forget_old() {
   while (findings_.size() > kMostFindings) {
     const auto ended =
@@ -447,7 +446,7 @@ Verdict blame(const std::deque<Row>& rows, const proto::AttemptKey& victim, cons
   if (f.use <= 0) return {};
   Verdict out = parts.quiet_rows < 2 ? by_share(f) : by_rise(f, rows.size());
   out.compared = parts.quiet_rows >= 2;
-  // That a job gets less done may have causes of its own.
+  // A job may do less for reasons of its own.
   if (!rows.back().of(victim)->waited) out.confidence *= kByFallAlone;
   return out;
 }

@@ -3,11 +3,11 @@
 namespace gantry::neighbours {
 namespace {
 
-// Of a limit that a job has, this much counts as reached.
+// A job's own limit counts as reached from this part of it on.
 constexpr double kReached = 0.9;
 constexpr double kMemoryReached = 0.95;
 
-// A disk is kept busy by requests as well as by bytes: one request counts as this many bytes.
+// Requests keep a disk busy as well as bytes: one request counts as this many bytes.
 constexpr double kBytesOfRequest = 32 * 1024;
 
 double grown(std::uint64_t before, std::uint64_t now) {
@@ -68,8 +68,8 @@ class Interval {
     return part((*p.before.stalled).*which, (*p.now.stalled).*which, us_);
   }
 
-  // A job that keeps all of its cores busy waits for cores only because it has too many threads.
-  // What it lost to others is no more than what its cores did not do for it.
+  // A job that keeps all its cores busy waits for cores only because it has too many threads. Its
+  // loss to other jobs is at most what its cores did not do for it.
   void cpu() {
     Row& r = row({Resource::cpu, {}});
     r.use = static_cast<double>((now_.cpu - before_.cpu).us) / us_;
@@ -118,7 +118,8 @@ class Interval {
     }
   }
 
-  // Pressure is counted for all disks together, so it is this disk's only if the job uses it.
+  // The kernel counts pressure for all disks together, so it counts for a disk only if the job uses
+  // that disk.
   void disk_of(const Pair& p, const std::string& name, Row& r) {
     const DiskUse* use = named(p.now.disks, name);
     if (use == nullptr) return;
@@ -133,7 +134,7 @@ class Interval {
     job.limited =
         use->held || (use->limit > 0 && bytes >= kReached * static_cast<double>(use->limit));
     if (job.limited) job.own = job.waited.value_or(0);
-    // In one queue a job waits for others in the measure in which they use the disk.
+    // In a shared queue a job waits for others in proportion to their use of the disk.
     if (r.use > 0 && !job.limited)
       job.natural = job.waited.value_or(0) * std::min(job.use / r.use, 1.0);
     job.alone = std::max(job.natural - waited(p, &Stalled::memory).value_or(0), 0.0);

@@ -1,5 +1,5 @@
-// Two samples of one node give one row for each channel: how full it was, and what each job took of
-// it and waited for it in between.
+// Two samples of one node give one row for each channel: how saturated it was, and what each job
+// used of it and how long it waited for it in between.
 #pragma once
 
 #include <algorithm>
@@ -16,22 +16,21 @@
 
 namespace gantry::neighbours {
 
-// The thresholds of saturation and of harm, as data: one row for each kind of thing that jobs
-// share.
+// The thresholds of saturation and of harm, as data: one row for each kind of shared resource.
 
 using Resource = proto::SharedResource;
 
-// Shares of 1. A channel is saturated from `saturated` on: of cpu and memory it is the part of the
-// time in which somebody on the node waits, of the others the part of what the device can do. A job
-// is held up from `harmed` on: by the part of the time in which it waits through no cause of its
-// own or, where the kernel does not count that, by how much less than before it gets done.
+// Fractions of 1. A channel is saturated from `saturated` on: for cpu and memory, the part of the
+// time in which a task on the node waits; for the others, the part of what the device can do. A job
+// is slowed down from `harmed` on: by the part of the time in which it waits without causing that
+// itself or, where the kernel does not count waiting, by the fall of its throughput.
 struct Rule {
   Resource resource = Resource::cpu;
   double saturated = 0;
   double harmed = 0;
 };
 
-// What the kernel does not count for a job is seen only from this fall of its throughput on.
+// Least fall of throughput that counts where the kernel does not count waiting.
 inline constexpr double kFall = 0.3;
 
 struct Rules {
@@ -49,21 +48,21 @@ struct Rules {
 
 struct Channel {
   Resource resource = Resource::cpu;
-  std::string device;  // of disk and network
+  std::string device;  // name of the disk or network link
   friend auto operator<=>(const Channel&, const Channel&) = default;
 };
 
 struct JobRow {
   proto::AttemptKey key;
-  double use = 0;  // cores, bytes (memory), bytes per second (disks: and requests, weighed)
-  // The part of the time in which it waited, and how much of that it brought on itself. Unset: the
+  double use = 0;  // cores, bytes (memory), bytes per second (disks: plus weighted requests)
+  // The part of the time in which it waited, and how much of that it caused itself. Unset if the
   // kernel does not count it.
   std::optional<double> waited;
   double own = 0;
-  double natural = 0;               // what it would wait alone: a program that reads waits for that
-  double alone = 0;                 // of that, what is not reading back what memory had no room for
-  bool limited = false;             // it has reached a limit of its own on this channel
-  std::vector<std::uint16_t> cpus;  // cpu only; empty = all
+  double natural = 0;    // what it would wait alone: a reading program always waits
+  double alone = 0;      // of that, without reading back pages that memory could not hold
+  bool limited = false;  // true if it has reached its own limit on this channel
+  std::vector<std::uint16_t> cpus;  // only for cpu; empty = all
   [[nodiscard]] double held_up() const {
     return waited ? std::max(*waited - own - natural, 0.0) : 0.0;
   }
@@ -71,15 +70,15 @@ struct JobRow {
 
 struct Row {
   Instant at{};
-  double level = 0;          // as Rule::saturated has it
-  double use = 0;            // of all together, in the unit of JobRow::use
+  double level = 0;          // as in Rule::saturated
+  double use = 0;            // sum over all, in the unit of JobRow::use
   std::vector<JobRow> jobs;  // sorted by key
   [[nodiscard]] const JobRow* of(const proto::AttemptKey& key) const;
-  // What belongs to no job.
+  // Use that belongs to no job.
   [[nodiscard]] double machine() const;
 };
 
-// `before` must be the older one. A job or device that is in one of them only is left out. Counts
+// `before` must be the older one. A job or device that is in only one of them is left out. Counters
 // that run backwards count as no use.
 std::map<Channel, Row> rates(const Sample& before, const Sample& now);
 

@@ -5,12 +5,13 @@
 namespace gantry::neighbours {
 namespace {
 
-constexpr double kHeldTo = 0.05;          // of what it used
-constexpr double kLeastBytes = 250'000;   // per second
-constexpr std::uint64_t kHeldWeight = 5;  // of cpu; every job begins with 100
-constexpr double kPresses = 0.5;          // of a hold: who uses less does not need it
+constexpr double kHeldTo = 0.05;          // part of its use to which it is throttled
+constexpr double kLeastBytes = 250'000;   // bytes per second, the least limit
+constexpr std::uint64_t kHeldWeight = 5;  // cpu weight of a throttled job; the default is 100
+constexpr double kPresses = 0.5;          // part of a hold: a job that uses less does not need it
 constexpr std::uint32_t kIdleRows = 5;
-constexpr double kHelped = 1.2;  // times what the victim of a full link got before
+constexpr double kHelped =
+    1.2;  // factor of its former rate from which a victim on a link counts as helped
 constexpr std::uint32_t kRowsToHelp = 4;
 
 }  // namespace
@@ -52,12 +53,12 @@ Restraint::Step Restraint::step(Instant now, const std::vector<Finding>& finding
   return out;
 }
 
-// False: the victim has got no more for so long that the wrong job may be held. Asked once for each
-// row.
+// Returns false after kRowsToHelp rows in which the victim has gained nothing: the wrong job may be
+// throttled. Call it once for each row.
 bool Restraint::helps(Hold& hold, const Row* row) {
   if (!hold.victim) return true;
   const JobRow* victim = row == nullptr ? nullptr : row->of(*hold.victim);
-  if (victim == nullptr) return true;  // it has ended, or there is no row of now
+  if (victim == nullptr) return true;  // it has ended, or there is no row of this time
   if (victim->use >= kHelped * hold.victim_use) {
     hold.victim.reset();
     return true;
@@ -93,7 +94,8 @@ void Restraint::consider(Instant now, const Finding& f, const Row& row, const Fl
     if (has_rate) {
       hold.most = static_cast<std::uint64_t>(std::max(kLeastBytes, kHeldTo * job->use));
       hold.most = std::max(hold.most, floor(culprit.key, f.channel));
-      if (job->use <= static_cast<double>(hold.most)) continue;  // it takes no more than its own
+      if (job->use <= static_cast<double>(hold.most))
+        continue;  // the job uses no more than its own rate
     }
     hold.length = rules_.first;
     if (past != past_.end() && past->second.times > 0) {

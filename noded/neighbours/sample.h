@@ -1,5 +1,5 @@
-// What was counted at one moment on one node. All counts are totals since some moment in the past,
-// as the kernel has them; noded/sampling reads them, tests make them up.
+// Counters of one node at one moment. All are totals since some moment in the past, as in the
+// kernel; noded/sampling reads them, and tests make them up.
 #pragma once
 
 #include <cstdint>
@@ -31,30 +31,31 @@ struct LinkCount {   // one direction of a link
   Direction direction = Direction::in;
   std::uint64_t bytes = 0;
   std::uint64_t drops = 0;
-  std::uint64_t bytes_per_second = 0;  // how much it can carry; 0 = not known
+  std::uint64_t bytes_per_second = 0;  // its capacity; 0 = not known
 };
 
-struct DiskUse {  // of one job on one disk
+struct DiskUse {  // counters of one job on one disk
   std::string name;
   std::uint64_t bytes = 0;
   std::uint64_t operations = 0;
-  std::uint64_t limit = 0;  // bytes per second that it may have; 0 = no limit
-  bool held = false;        // it is held back here for others' sake: it waits for that
+  std::uint64_t limit = 0;  // its limit in bytes per second; 0 = none
+  bool held = false;        // throttled here for the sake of others, so it waits for that
 };
 
 struct JobCount {
   proto::AttemptKey key;
-  std::vector<std::uint16_t> cpus;  // sorted; empty = all of the node
+  std::vector<std::uint16_t> cpus;  // sorted; empty = all CPUs of the node
   Duration cpu{};                   // processor time
-  Duration throttled{};             // time held back by its own quota of processor time
-  std::int64_t memory = 0;          // bytes it has now
+  Duration throttled{};             // time throttled by its own quota of processor time
+  std::int64_t memory = 0;          // bytes in use now
   std::int64_t memory_limit = 0;    // 0 = none
   std::optional<Stalled> stalled;   // unset: the kernel does not count it for each job
   std::vector<DiskUse> disks;
   std::optional<std::uint64_t> network_in, network_out;  // bytes over its own link
-  std::uint64_t network_limit = 0;                       // bytes per second each way; 0 = none
-  std::optional<std::uint64_t> memory_traffic;           // bytes, where resctrl counts them
-  std::optional<std::uint64_t> pcie;                     // bytes of its GPUs
+  std::uint64_t network_limit = 0;  // limit in bytes per second each way; 0 = none
+  std::optional<std::uint64_t>
+      memory_traffic;                 // bytes to and from memory, where resctrl counts them
+  std::optional<std::uint64_t> pcie;  // PCIe bytes of its GPUs
 };
 
 struct Sample {
@@ -65,10 +66,10 @@ struct Sample {
   std::optional<Stalled> stalled;
   std::vector<DiskCount> disks;
   std::vector<LinkCount> links;
-  std::optional<std::uint64_t> memory_traffic;  // of all; with what the machine can move
-  std::uint64_t memory_traffic_most = 0;        // bytes per second
+  std::optional<std::uint64_t> memory_traffic;  // of all jobs, with the capacity of the machine
+  std::uint64_t memory_traffic_most = 0;        // capacity in bytes per second
   std::optional<std::uint64_t> pcie;
-  std::uint64_t pcie_most = 0;  // bytes per second
+  std::uint64_t pcie_most = 0;  // capacity in bytes per second
   std::vector<JobCount> jobs;   // sorted by key
 };
 

@@ -129,7 +129,7 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
                       "this node has no connection to the controller now");
 }
 
-// If all jobs together have too much, only jobs that have more than a fair part are refused.
+// If all jobs together exceed the limit, only jobs with more than a fair part are refused.
 bool JobSockets::has_room(const Listener& listener, std::size_t bytes) const {
   const std::size_t own = listener.unanswered_bytes + bytes;
   if (listener.unanswered >= kMostUnanswered || own > kMostUnansweredBytes) return false;
@@ -155,8 +155,8 @@ bool JobSockets::relay(JobConnection& connection, net::StreamMessage&& message) 
   return true;
 }
 
-// Tells the controller that the connection has closed, so that it need not keep what it knows of
-// it. Without this the controller forgets it later by itself.
+// Tells the controller that the connection has closed, so that it can drop its session. Otherwise
+// the controller drops it later by itself.
 void JobSockets::tell_closed(const proto::AttemptKey& key, std::uint64_t channel) {
   if (relayed_.erase(channel) == 0) return;
   proto::NodeRelay relay;
@@ -204,7 +204,7 @@ JobConnection* JobSockets::find(std::uint64_t channel) {
 
 namespace {
 
-constexpr std::size_t kKeptRoom = 64u << 10;  // bytes of buffer that are kept while nothing waits
+constexpr std::size_t kKeptRoom = 64u << 10;  // buffer kept while nothing waits
 
 }  // namespace
 
@@ -233,7 +233,7 @@ bool JobConnection::count() {
 }
 
 void JobConnection::on_readable() {
-  if (rest_waits_) return;  // what has come is handled first
+  if (rest_waits_) return;  // handles the received messages first
   char buffer[65536];
   std::size_t taken = 0;
   bool over = false;
@@ -350,7 +350,7 @@ Result<net::Socket> listen_in(int directory, const char* name, const char* whose
   std::memcpy(address.sun_path, path.data(), path.size());
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return failed("bind");
-  // Every user may connect; whose connections are kept is asked of each.
+  // Every user may connect; the caller checks each connection's user.
   if (::fchmodat(directory, name, 0666, 0) != 0) return failed("chmod");
   if (::listen(socket.fd(), 1024) != 0) return failed("listen");
   return socket;

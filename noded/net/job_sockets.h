@@ -6,13 +6,13 @@
 // controller as NodeRelay. The controller trusts this node for jobs that are placed on it, and
 // treats the message as sent by the job's owner. Only messages that a client may send are relayed.
 //
-// Each job may have only so many relayed requests without an answer; further ones are refused, to
-// be asked again (too_many). A request needs a number that no other unanswered request of its
-// connection has. The controller is told of a connection that closes; it then forgets the
-// connection and says so. What that connection had asked gets no answer any more, and does not
-// count any longer.
+// Each job may have a limited number of relayed requests without an answer; further ones are
+// refused, to be sent again (too_many). A request needs a number that no other unanswered request
+// of its connection has. The controller is told when a connection closes; it then drops the session
+// and confirms that. From then on, requests of that connection get no answer and do not count.
 //
-// Messages that the node answers itself are given to `local` first, if it is set.
+// Messages are passed to `local` first, if it is set; it handles those that the node answers
+// itself.
 #pragma once
 
 #include <sys/types.h>
@@ -38,19 +38,19 @@ namespace gantry::node {
 // One connection to the socket of a job: messages come in and go out, and nothing ever blocks. The
 // user on the other end was checked when the connection was accepted. JobSockets owns it.
 //
-// All connections of one job together may hold only so much (JobBudget): messages that have not
-// arrived whole, and answers that are not read. A connection that exceeds this is closed, and so is
-// one that sends bytes that are no message; it is told why.
+// All connections of one job together may use only a limited number of bytes (JobBudget):
+// incomplete messages, and answers that are not read. A connection that exceeds this is closed, and
+// so is one that sends invalid bytes; it is told why.
 
 inline constexpr std::size_t kMostHeldOfJob = 32u << 20;    // bytes of unfinished messages
 inline constexpr std::size_t kMostUnsentOfJob = 64u << 20;  // bytes of answers
-// Limit of one message. With what the relay adds, the node's own link still takes it.
+// Limit of one message. With the relay's header it still fits the node's own link.
 inline constexpr std::size_t kMostJobMessage =
     static_cast<std::size_t>(net::kMaxFrameBytes) - (64u << 10);
-// Bytes that are read from one connection in a turn.
+// Bytes read from one connection in a turn of the loop.
 inline constexpr std::size_t kReadPerTurn = 1u << 20;
-// Messages that are handled of one connection in a turn; the others wait for the next one, so that
-// a flood of small messages on many connections keeps nobody waiting for long.
+// Messages handled for one connection in a turn of the loop; the others wait for the next turn, so
+// that many small messages on many connections delay nobody for long.
 inline constexpr int kMessagesPerTurn = 32;
 
 // The bytes that all connections of one job hold.
@@ -63,8 +63,8 @@ class JobConnection {
  public:
   struct Handlers {
     std::function<void(JobConnection&, net::StreamMessage&&)> message;
-    std::function<void(std::uint64_t channel)> closed;  // destroys the connection; is called last
-    bool only_while_open = false;  // messages of a peer that has closed are not handled
+    std::function<void(std::uint64_t channel)> closed;  // destroys the connection; the last call
+    bool only_while_open = false;  // messages of a peer that has closed are dropped
   };
   // `budget` outlives the connection.
   JobConnection(loop::Loop& loop, net::Socket socket, proto::AttemptKey key, std::uint64_t channel,
@@ -74,13 +74,13 @@ class JobConnection {
   JobConnection& operator=(const JobConnection&) = delete;
 
   void send(const net::MessageHeader& header, std::string_view body);
-  // Sends a refusal as the protocol has it, as the answer to `request`.
+  // Sends a refusal in the protocol's form, as the answer to `request`.
   void refuse(std::uint64_t request, ErrorCode code, std::string message);
-  // The socket of the process that copies this connection's streams; it is closed with the
+  // The socket to the process that copies this connection's streams; it is closed with the
   // connection.
   [[nodiscard]] net::Socket& relay() { return relay_; }
-  // Sends a copy of `fd` to the peer, with one byte of data. False: the peer does not read at
-  // present.
+  // Sends a copy of `fd` to the peer, with one byte of data. Returns false if the peer does not
+  // read at present.
   bool pass_descriptor(int fd);
 
   [[nodiscard]] const proto::AttemptKey& key() const { return key_; }
@@ -89,12 +89,12 @@ class JobConnection {
 
  private:
   void on_readable();
-  void take_messages(bool over);  // over: nothing more comes
+  void take_messages(bool over);  // over: the peer sends nothing more
   [[nodiscard]] bool has_closed() const;
   void flush();
   void close_soon();
-  bool count();           // false: the job holds too much
-  bool holds_too_much();  // and was told so
+  bool count();           // returns false if the job exceeds its budget
+  bool holds_too_much();  // returns true, after telling the peer, if the job exceeds its budget
 
   loop::Loop& loop_;
   net::Socket socket_;
@@ -107,29 +107,29 @@ class JobConnection {
   net::StreamFrames frames_{kMostJobMessage};
   Bytes unsent_;
   bool closing_ = false;
-  bool rest_waits_ = false;  // messages that have come wait for the next turn
-  // For what is posted to the loop, which may come after this connection has gone.
+  bool rest_waits_ = false;  // received messages wait for the next turn
+  // For functions posted to the loop, which may run after this connection is gone.
   std::shared_ptr<JobConnection*> self_ = std::make_shared<JobConnection*>(this);
   loop::Watch readable_;
   loop::Watch writable_;
   loop::Watch close_;
 };
 
-// The unix sockets that this daemon listens on: one that is made anew in a directory, and who is at
-// the other end of a connection to it, as the kernel says.
+// The unix sockets of this daemon: makes one in a directory, and tells which process is at the
+// other end of a connection, as reported by the kernel.
 
-// Listens on `name` in the directory that is open as `directory`, and replaces a socket of that
-// name. Every user of the machine may connect. `whose` is for the error: "a job's socket".
+// Listens on `name` in the open directory `directory`, and replaces a socket of that name. Every
+// user of the machine may connect. `whose` is used in the error: "a job's socket".
 Result<net::Socket> listen_in(int directory, const char* name, const char* whose);
 
 struct UnixPeer {
   Uid uid{};
   pid_t pid = 0;  // 0 = a process of another PID namespace
 };
-// The process that connected, as it was then.
+// The process that connected, as of that time.
 std::optional<UnixPeer> peer_of(int fd);
 
-// The descriptor of a directory, to find names in it; the error io_error.
+// The descriptor of a directory, for names relative to it; error io_error.
 Result<net::Socket> open_directory(const std::string& path);
 
 inline constexpr const char* kJobSocketName = "job.sock";
@@ -138,7 +138,7 @@ inline constexpr std::size_t kMostUnanswered = 1'024;  // requests of one job
 // Bytes of the unanswered requests of one job.
 inline constexpr std::size_t kMostUnansweredBytes = 32u << 20;
 inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes of all jobs together
-// When all jobs together have more than that, each job may have only so many bytes.
+// If all jobs together exceed that, each job may have only this many bytes.
 inline constexpr std::size_t kFairUnanswered = 1u << 20;
 
 class JobSockets {
@@ -146,19 +146,19 @@ class JobSockets {
   struct Hooks {
     // Returns false if the controller cannot be reached now.
     std::function<bool(proto::NodeRelay&&)> relay;
-    // Returns true if it took the message.
+    // Returns true if it handled the message.
     std::function<bool(JobConnection&, net::StreamMessage&)> local;
   };
-  // `first_channel` is greater than any channel of an earlier daemon, so that a late reply reaches
-  // nobody.
+  // `first_channel` is greater than any channel of an earlier daemon, so that a late reply is not
+  // delivered to a wrong connection.
   JobSockets(loop::Loop& loop, const Logger& log, std::uint64_t first_channel, Hooks hooks);
   ~JobSockets();
 
-  // Listens on `directory`/job.sock, and replaces a socket that an earlier daemon left.
+  // Listens on `directory`/job.sock, and replaces a socket left by an earlier daemon.
   Result<void> open(const proto::AttemptKey& key, Uid owner, const std::string& directory);
   void close(const proto::AttemptKey& key);
   void reply(const proto::RelayReply& reply);
-  // The session with the controller is a new one, so older requests will get no answer.
+  // The session with the controller is new, so older requests will get no answer.
   void link_is_new();
 
   [[nodiscard]] JobConnection* find(std::uint64_t channel);

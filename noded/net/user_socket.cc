@@ -14,9 +14,10 @@ namespace gantry::node {
 namespace {
 
 constexpr int kAcceptsPerTurn = 64;
-constexpr Duration kLateGreeting = milliseconds(500);  // a client waits longer, see cli/session.cc
+constexpr Duration kLateGreeting =
+    milliseconds(500);  // clients wait longer than this, see cli/session.cc
 constexpr Duration kTellGone = milliseconds(20);
-constexpr std::size_t kMostGone = 1'024;  // closed connections that are told in one message
+constexpr std::size_t kMostGone = 1'024;  // closed connections reported in one message
 
 constexpr auto kHello = static_cast<std::uint16_t>(proto::MessageType::SocketHello);
 
@@ -29,7 +30,7 @@ Bytes error_frame(const Error& error) {
 }
 
 // Whether a process is in the cgroup `root` of jobs, in any hierarchy. A process that cannot be
-// looked at may be anybody's, so it counts as one.
+// examined counts as one of a job.
 bool is_of_job(pid_t pid, const std::string& root) {
   if (pid <= 0) return true;
   const std::string path = fmt::format("/proc/{}/cgroup", pid);
@@ -104,7 +105,7 @@ void UserSocket::add(net::Socket socket, Uid uid) {
     handle(open, std::move(m));
   };
   handlers.closed = [this](std::uint64_t which) { closed(which); };
-  // A client that has given up asks in another way, so its request is not done here as well.
+  // A client that has given up waiting connects in another way, so its request is not relayed.
   handlers.only_while_open = true;
   open.connection = std::make_unique<JobConnection>(loop_, std::move(socket), proto::AttemptKey{},
                                                     channel, user.budget, std::move(handlers));
@@ -156,7 +157,7 @@ void UserSocket::greet(Open& from, const net::StreamMessage& message) {
   if (!greet_) greet_ = loop_.after(kLateGreeting, [this] { tell_late_greetings(); });
 }
 
-// Tells clients whose answers take long that somebody is here.
+// Tells clients whose answers take long that the daemon is alive.
 void UserSocket::tell_late_greetings() {
   greet_ = {};
   for (const auto& [channel, request] : std::exchange(greetings_, {})) {
@@ -193,7 +194,7 @@ Result<void> UserSocket::check(const Open& from, const net::StreamMessage& messa
   return {};
 }
 
-// If all users together have too much, only users who have more than a fair part are refused.
+// If all users together exceed the limit, only users with more than a fair part are refused.
 bool UserSocket::has_room(const User& user, std::size_t bytes) const {
   const std::size_t own = user.unanswered_bytes + bytes;
   if (user.unanswered >= kMostUnanswered || own > kMostUnansweredBytes) return false;

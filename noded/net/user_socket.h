@@ -1,16 +1,15 @@
-// The unix socket of a login node (controller.login_nodes): commands of the machine's users ask the
-// controller through it, and through this daemon's one connection. They need no connection and no
-// credential of their own, because the kernel says which user connects (SO_PEERCRED).
+// The unix socket of a login node (controller.login_nodes): commands of the machine's users reach
+// the controller through it, over this daemon's one connection. They need no connection and no
+// credential of their own, because the kernel reports which user connects (SO_PEERCRED).
 //
-// The controller believes what this node says of them, but not everything: see UserRelay and
-// needs_credential(). So this file is the border between the users of the machine. A message goes
-// out with the uid of the process that connected, whatever the message says; an answer goes to the
-// connection that asked. A process of a job is refused (its own socket knows less of it), and so is
-// a client that means another controller.
+// The controller trusts what this node tells about them, within limits: see UserRelay and
+// needs_credential(). So this file is the security border between the users of the machine. A
+// message is relayed with the uid of the process that connected, whatever the message contains; an
+// answer goes only to the connection that asked. A process of a job is refused (jobs have a socket
+// with fewer rights), and so is a client that addresses another controller.
 //
-// What one user may hold is limited: connections, bytes of unfinished messages and of answers that
-// are not read, and requests without an answer. The controller is told of connections that close,
-// many at a time.
+// Each user has limits: connections, bytes of incomplete messages and of answers that are not read,
+// and requests without an answer. The controller is told of closed connections, many at a time.
 #pragma once
 
 #include <functional>
@@ -33,29 +32,29 @@ inline constexpr std::size_t kMostConnectionsInAll = 4'096;
 // limits of one user are those of one job (job_sockets.h).
 inline constexpr std::size_t kMostUnansweredOfUsers = 8'192;
 inline constexpr std::size_t kFairUnansweredOfUser = 16;
-// Channels with this bit are connections of users; those without it are of jobs.
+// Channels with this bit are connections of users; those without it, of jobs.
 inline constexpr std::uint64_t kUserChannel = std::uint64_t{1} << 62;
 
 class UserSocket {
  public:
   struct Hooks {
-    // Return false if the controller cannot be reached now.
+    // These return false if the controller cannot be reached now.
     std::function<bool(const proto::UserRelay&)> relay;
     std::function<bool(const proto::UsersGone&)> gone;
   };
   struct Options {
     std::string controller;           // public key of the node's controller, Z85
-    std::string cgroup_root;          // name of the cgroup in which the jobs of this machine are
+    std::string cgroup_root;          // name of the cgroup that contains the jobs of this machine
     std::uint64_t first_channel = 0;  // greater than any channel of an earlier daemon
   };
   UserSocket(loop::Loop& loop, const Logger& log, Options options, Hooks hooks);
   ~UserSocket();
 
-  // Listens on `directory`/cli.sock, and replaces a socket that an earlier daemon left.
+  // Listens on `directory`/cli.sock, and replaces a socket left by an earlier daemon.
   Result<void> open(const std::string& directory);
   void reply(const proto::RelayReply& reply);
-  // The connection to the controller has ended, or is a new one: nothing that was asked before gets
-  // an answer, so all connections are closed.
+  // The connection to the controller has ended, or is new: earlier requests get no answer, so all
+  // connections are closed.
   void link_is_lost();
 
   static bool is_user_channel(std::uint64_t channel) { return (channel & kUserChannel) != 0; }
@@ -64,15 +63,15 @@ class UserSocket {
   struct User {
     std::size_t connections = 0;
     JobBudget budget;
-    std::size_t unanswered = 0;  // also of connections that have closed
+    std::size_t unanswered = 0;  // includes requests of closed connections
     std::size_t unanswered_bytes = 0;
   };
   struct Open {
     std::unique_ptr<JobConnection> connection;
     Uid uid{};
-    bool greeted = false;   // has said that it means our controller
-    bool answered = false;  // has been sent something
-    bool relayed = false;   // the controller knows it
+    bool greeted = false;   // the client has confirmed that it means this controller
+    bool answered = false;  // something was sent to it
+    bool relayed = false;   // the controller knows the connection
     std::size_t waits = 0;  // requests without an answer
   };
   struct Unanswered {

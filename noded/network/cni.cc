@@ -28,7 +28,7 @@ namespace gantry::network {
 
 namespace {
 
-// Of the specification; in versions before 0.3 a plugin is not told what the one before it said.
+// Version of the specification; before 0.3 a plugin does not get the result of the previous one.
 constexpr std::string_view kVersions[] = {"0.3.0", "0.3.1", "0.4.0", "1.0.0"};
 constexpr std::string_view kFirstWithCheck = "0.4.0";
 constexpr std::size_t kMostPlugins = 16;
@@ -90,7 +90,7 @@ std::string program_of(const std::vector<std::string>& directories, const std::s
   return {};
 }
 
-// What the plugin says when it refuses: its error is an object with a sentence.
+// The text with which the plugin refuses: its error is a JSON object with a sentence.
 std::string complaint_of(const ProgramEnd& end) {
   if (!end.in_time) return fmt::format("it had not ended after {} s", kCniPatience.us / 1'000'000);
   if (const auto said = codec::JsonDocument::parse(end.output); said && said->root().is_object()) {
@@ -109,7 +109,7 @@ struct Pipe {
   Fd read, write;
 };
 
-// Both ends go with an exec; the program gets its ends by other numbers.
+// Both ends are close-on-exec; the program gets copies with other numbers.
 Pipe make_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
@@ -147,7 +147,7 @@ pid_t spawn(const std::string& path, const std::vector<std::string>& env, const 
   return child;
 }
 
-// Takes what is there; false: that was the last.
+// Reads what is there; returns false at the end.
 bool drain(const Fd& from, std::string& to) {
   std::array<char, 16384> buffer{};
   const ssize_t n = ::read(from.get(), buffer.data(), buffer.size());
@@ -236,8 +236,8 @@ std::vector<std::string> Cni::addresses(const proto::AttemptKey& key) const {
   return out;
 }
 
-// Returns what the plugin has written. Its configuration has the list's name and version, and what
-// the plugins before it said.
+// Returns the plugin's output. Its input has the list's name and version, and the results of the
+// previous plugins.
 Result<std::string> Cni::run(const Plugin& plugin, const char* command,
                              const proto::AttemptKey& key, const std::string& space,
                              const std::string& before) const {
@@ -293,7 +293,7 @@ Result<void> Cni::add(const proto::AttemptKey& key, const std::string& space) {
   return note(said);
 }
 
-// All of them are asked, also those behind one that fails.
+// All plugins are called, also those after one that fails.
 Result<void> Cni::remove_all(const proto::AttemptKey& key, const std::string& space,
                              const std::string& said) const {
   const std::string there = ::access(space.c_str(), F_OK) == 0 ? space : std::string();
@@ -333,7 +333,7 @@ ProgramEnd run_program(const std::string& path, const std::vector<std::string>& 
   ::fcntl(in.write.get(), F_SETFL, O_NONBLOCK);
   std::size_t written = 0;
   while (out.read || err.read) {
-    // A descriptor of -1 is passed over.
+    // poll() ignores entries with descriptor -1.
     std::array<pollfd, 4> ready{{{limit.get(), POLLIN, 0},
                                  {in.write ? in.write.get() : -1, POLLOUT, 0},
                                  {out.read ? out.read.get() : -1, POLLIN, 0},

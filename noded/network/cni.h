@@ -1,11 +1,11 @@
-// More links of a job, by the site's own CNI plugins: programs that are given a namespace and make
-// a link there (https://www.cni.dev/docs/spec/). The site's file names a list of them; they run
-// one after the other, each with what the one before it has said, and in the opposite order when
-// the job has ended.
+// Further links of a job, made by the site's CNI plugins: programs that get a namespace and make a
+// link there (https://www.cni.dev/docs/spec/). The site's file lists them; they run one after the
+// other, each with the result of the previous one, and in the opposite order when the job has
+// ended.
 //
-// What they said is kept in a file for each attempt, written before the first of them runs, so what
-// a daemon that was killed has begun is undone by the next one. Calls wait for the programs, each
-// of them for kCniPatience at most.
+// Their results are kept in a file for each attempt, written before the first of them runs, so that
+// the next daemon can undo what a killed one has begun. Calls wait for each program, at most
+// kCniPatience.
 #pragma once
 
 #include <string>
@@ -18,28 +18,28 @@
 namespace gantry::network {
 
 inline constexpr Duration kCniPatience = seconds(30);
-inline constexpr const char* kCniLink = "net1";  // of the job, beside eth0
+inline constexpr const char* kCniLink = "net1";  // names of the job's links, besides eth0
 
 class Cni {
  public:
   struct Options {
-    std::string list;                  // path of the .conflist
+    std::string list;                  // path of the .conflist file
     std::vector<std::string> plugins;  // directories in which the programs are
-    std::string directory;             // for the files; made if it is not there
-    std::string node;                  // is part of the names by which plugins know attempts
+    std::string directory;             // directory for these files; made if it does not exist
+    std::string node;                  // part of the names by which plugins know attempts
   };
-  // Reads the list; the error says what is wrong with it, or which program is missing.
+  // Reads the list; the error tells what is wrong with it, or which program is missing.
   static Result<Cni> open(Options options);
 
-  // The attempt's namespace, a file, gets its links. If a plugin refuses, nothing is left, and the
-  // error is what it said.
+  // Makes links in the attempt's namespace, which is a file. If a plugin refuses, nothing is left,
+  // and the error is its text.
   Result<void> add(const proto::AttemptKey& key, const std::string& space);
-  // May be called for an attempt that has none. The namespace may be gone.
+  // May be called for an attempt without links. The namespace may be gone.
   Result<void> remove(const proto::AttemptKey& key, const std::string& space);
-  // Whether all is still as it was made.
+  // Whether all links are still as they were made.
   [[nodiscard]] Result<void> check(const proto::AttemptKey& key, const std::string& space) const;
 
-  // The attempts that have a file, and the addresses of one as its plugins said them:
+  // The attempts that have a file, and the addresses of one as its plugins returned them:
   // "10.1.0.7/24".
   [[nodiscard]] std::vector<proto::AttemptKey> attempts() const;
   [[nodiscard]] std::vector<std::string> addresses(const proto::AttemptKey& key) const;
@@ -60,15 +60,15 @@ class Cni {
   Options options_;
   std::string name_, version_;  // of the list
   std::vector<Plugin> plugins_;
-  bool checks_ = true;  // the list is not older than CHECK, and does not switch it off
+  bool checks_ = true;  // the list's version has CHECK, and does not disable it
 };
 
-// Runs one program to its end: what it is to read, what it wrote, and a time after which it is
-// killed. The call waits, so it belongs onto a thread of its own.
+// Runs one program to its end, with its input, its output, and a time after which it is killed. The
+// call waits, so it must run on a separate thread.
 struct ProgramEnd {
-  int status = 127;  // as a shell has it: 128 and the signal; 127: it could not be started
+  int status = 127;  // as in a shell: 128 plus the signal; 127: it could not be started
   bool in_time = true;
-  std::string output, errors;  // 1 MiB of each at most
+  std::string output, errors;  // at most 1 MiB each
 };
 
 ProgramEnd run_program(const std::string& path, const std::vector<std::string>& env,

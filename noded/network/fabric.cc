@@ -14,10 +14,11 @@ namespace gantry::network {
 namespace {
 
 constexpr const char* kNodeDir = "node";
-constexpr const char* kLeft = "left.";  // and a number: what is left of an ended attempt
+constexpr const char* kLeft =
+    "left.";  // prefix, followed by a number, of what is left of an ended attempt
 constexpr const char* kForwarding[] = {"ipv4/ip_forward", "ipv6/conf/all/forwarding"};
 
-// The name of the link that releases before this one gave to an attempt.
+// The link name that earlier releases gave to an attempt.
 std::string older_link_of(const proto::AttemptKey& key) {
   return fmt::format("{}{:x}.{:x}", kJobLinks, key.job.value() & 0xff'ffff'ffff,
                      key.attempt.value() & 0xff);
@@ -27,7 +28,7 @@ std::string name_of(const proto::AttemptKey& key) {
   return fmt::format("{}.{}", key.job.value(), key.attempt.value());
 }
 
-// What a reach says of other jobs; the error says what it has that cannot be read.
+// The part of a reach about other jobs; the error names what cannot be read.
 Result<void> read_groups(const std::vector<proto::NetworkGroup>& from,
                          std::vector<Reach::Group>& to) {
   for (const proto::NetworkGroup& one : from) {
@@ -43,9 +44,9 @@ bool has_family(const WayOut::Families& families, const NetworkRange& range) {
   return range.six ? families.six : families.four;
 }
 
-// Removes the links of a node's namespace, with their other ends. The kernel does it too when the
-// namespace goes, but in its own time; and a link of the machine whose daemon was killed before it
-// had written there whose it is, is found in no other way.
+// Removes the links of a node's namespace, with their other ends. The kernel does this too when the
+// namespace is removed, but only later; and a link to the machine whose alias was not written
+// before the daemon was killed can be found in no other way.
 Result<void> remove_links_of(const Fd& node_space) {
   return inside(node_space, []() -> Result<void> {
     ASSIGN(netlink, Netlink::open());
@@ -119,7 +120,7 @@ Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
   ASSIGN(links, out->remove_others(attempts));
   for (const JobNetwork& job : attempts) {
     for (const Peer& peer : job.peers) TRY(out->set_way_to(peer));
-    // What it began with may be lost meanwhile; its own parts it keeps.
+    // The network that it started with may be gone meanwhile; its own parts stay.
     JobNetwork kept = job;
     kept.reach.required = false;
     const auto link = links->find(job.key);
@@ -219,7 +220,8 @@ Result<void> Fabric::open_node() {
                         links_ = std::make_unique<Netlink>(std::move(*links));
                         ASSIGN(filter, Filter::open());
                         filter_ = std::make_unique<Filter>(std::move(*filter));
-                        // The rules come before forwarding, so that nothing ever passes without.
+                        // The rules are set before forwarding, so that nothing passes without
+                        // rules.
                         TRY(filter_->run(rules_.whole()));
                         for (const char* name : kForwarding) TRY(set_sysctl(name, "1"));
                         return {};
@@ -265,7 +267,8 @@ Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
     } else if (named != older.end()) {
       out.insert_or_assign(named->second, link.name);
     } else if (auto r = links_->remove_link(link.name); !r) {
-      // Namespaces that were made in advance go with their daemon, and their links a moment later.
+      // Namespaces that were made in advance disappear with their daemon, and their links shortly
+      // after.
       if (links_->index_of(link.name)) return tl::unexpected(r.error());
     }
   }
@@ -289,8 +292,8 @@ Result<void> Fabric::set_way_to(const Peer& peer) {
   return {};
 }
 
-// If the kernel refuses a change, it does not have the rules that we believe it to have. Then it
-// gets all of them.
+// If the kernel refuses a change, its rules may differ from what this process assumes. Then it gets
+// all of them.
 Result<void> Fabric::change(const std::string& rules) {
   if (filter_->run(rules)) return {};
   return filter_->run(rules_.whole());
@@ -309,7 +312,7 @@ Result<void> Fabric::detach(const proto::AttemptKey& key) {
   return out;
 }
 
-// All rules hold before any of the attempts has an address.
+// All rules are in force before any of the attempts has an address.
 void Fabric::turn(const std::vector<proto::AttemptKey>& ends, const std::vector<JobNetwork>& starts,
                   const Told& told) {
   std::string rules;
@@ -333,8 +336,8 @@ void Fabric::turn(const std::vector<proto::AttemptKey>& ends, const std::vector<
   for (const auto& [key, done] : left) told(key, changed ? done : changed);
 }
 
-// Changes the rules for all of them together. If the kernel refuses that, it gets them one by one,
-// so that one start whose rules are refused does not keep the others.
+// Changes the rules for all of them together. If the kernel refuses that, changes them one by one,
+// so that one refused start does not prevent the others.
 Result<void> Fabric::set_rules(std::string rules, std::vector<Start>& starts) {
   for (const Start& start : starts)
     if (start.done) rules += rules_.add(start.job->key, *start.member);
@@ -349,10 +352,10 @@ Result<void> Fabric::set_rules(std::string rules, std::vector<Start>& starts) {
   return ended;
 }
 
-// The namespace of an attempt, and what it is to the rules.
+// The namespace of an attempt, and its member in the rules.
 void Fabric::take_space(Start& start) {
   const JobNetwork& job = *start.job;
-  start.done = leave(job.key);  // of an earlier network of this attempt
+  start.done = leave(job.key);  // removes an earlier network of this attempt
   for (const Peer& peer : job.peers)
     if (start.done) start.done = set_way_to(peer);
   if (!start.done) return;
@@ -377,19 +380,19 @@ Result<void> Fabric::connect(const Start& start) {
 }
 
 Result<void> Fabric::settle_node(const JobNetwork& job, const std::string& link) {
-  // By this name the next Fabric knows whose link it is.
+  // By this name the next Fabric can tell to which attempt the link belongs.
   TRY(links_->name(link, name_of(job.key)));
   const Ip6 six = address6(options_.blocks, job.part);
   TRY(links_->add_neighbour(link, six, kJobMac));
   TRY(links_->add_route(link, six, 128, std::nullopt));
   if (const auto four = address4(options_.blocks, job.part)) {
-    // The job is one address on its link in both families, and is found by the IPv6 one.
+    // The job has one address of each family on its link; the gateway finds it by the IPv6 address.
     TRY(links_->add_route(link, *four, 32, six));
   }
   return job.bits_per_second > 0 ? links_->limit_rate(link, job.bits_per_second) : Result<void>{};
 }
 
-// Inside the job's namespace.
+// Runs inside the job's namespace.
 Result<void> Fabric::settle_job(const JobNetwork& job) {
   ASSIGN(links, Netlink::open(Netlink::For::changes));
   return links->together([&]() -> Result<void> {
@@ -404,8 +407,8 @@ Result<void> Fabric::settle_job(const JobNetwork& job) {
 }
 
 // The directory gets a name that no attempt has, so that the attempt may begin again before it is
-// removed. The link goes with the namespace, in the kernel's own time: to remove it here would wait
-// for every processor, 20 ms and more.
+// removed. The link disappears with the namespace, later: removing it here would wait for every
+// processor, 20 ms and more.
 Result<void> Fabric::leave(const proto::AttemptKey& key) {
   const std::string from = directory_of(key);
   std::string to = fmt::format("{}/{}{}", options_.directory, kLeft, next_left_);

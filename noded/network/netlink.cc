@@ -21,14 +21,16 @@
 namespace gantry::network {
 namespace {
 
-// IFLA_VXLAN_LOCALBYPASS of Linux 6.3, which the headers of Debian 12 do not have.
+// IFLA_VXLAN_LOCALBYPASS of Linux 6.3, which Debian 12's headers lack.
 constexpr int kVxlanLocalBypass = 31;
 
-constexpr std::uint32_t kFirstOfBatch = 0x4000'0000;  // numbers of messages that go together
+constexpr std::uint32_t kFirstOfBatch =
+    0x4000'0000;  // sequence numbers of messages that are sent together
 
 constexpr int kCreate = NLM_F_CREATE | NLM_F_EXCL, kReplace = NLM_F_CREATE | NLM_F_REPLACE;
 
-// The bytes of a numeric address: 4 or 16 of them, in network order; none if it is no address.
+// The bytes of a numeric address: 4 or 16 of them, in network byte order; empty if it is no
+// address.
 std::vector<std::uint8_t> bytes_of(const std::string& address) {
   std::vector<std::uint8_t> four(4), six(16);
   if (::inet_pton(AF_INET, address.c_str(), four.data()) == 1) return four;
@@ -85,8 +87,8 @@ Result<void> Netlink::together(const std::function<Result<void>()>& work) {
   return send_all(batch);
 }
 
-// Every message has a number of ours, so that libnl's own count, which is of messages that are
-// answered one by one, goes on as if nothing had been sent.
+// Every message has a sequence number set here, so that libnl's own counter, which is for messages
+// answered one by one, does not change.
 Result<void> Netlink::send_all(Batch& batch) {
   nl_sock* s = socket_.get();
   const auto failed = [](const std::string& what, const char* why) {
@@ -159,7 +161,7 @@ Result<void> Netlink::make_veth(const Veth& veth) {
   }
   auto made = send(m, fmt::format("the link {} could not be made", veth.name));
   if (!made || veth.alias.empty()) return made;
-  return name(veth.name, veth.alias);  // the kernel takes no alias when it makes a link
+  return name(veth.name, veth.alias);  // the kernel ignores an alias when it makes a link
 }
 
 Result<void> Netlink::name(const std::string& link, const std::string& alias) {
@@ -187,8 +189,8 @@ Result<void> Netlink::make_vxlan(const Vxlan& vxlan) {
     put(m, local.size() == 4 ? IFLA_VXLAN_LOCAL : IFLA_VXLAN_LOCAL6, local.data(), local.size());
     ::nla_put_u16(m, IFLA_VXLAN_PORT, htons(vxlan.local.port));
     ::nla_put_u8(m, IFLA_VXLAN_LEARNING, 0);
-    // Otherwise a packet for a node of this machine is handed over as it is, together with the way
-    // on which it was sent out, and so it is sent out again until its time to live is over.
+    // Otherwise a packet for a node on this machine is delivered locally with its route attached,
+    // and so it is sent out again until its time to live ends.
     ::nla_put_u8(m, kVxlanLocalBypass, 0);
   }
   return send(m, fmt::format("the link {} by VXLAN could not be made", vxlan.name));
@@ -312,12 +314,12 @@ Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits
 }
 
 // tc-tbf(8): a packet leaves when the bucket has a token for each of its bytes. The bucket holds
-// what 10 ms bring, and never less than the largest packet that a link hands on at once (64 KiB);
-// what waits longer than 50 ms is dropped.
+// the amount for 10 ms, and never less than the largest packet of a link (64 KiB); packets that
+// would wait longer than 50 ms are dropped.
 Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per_second) {
   ASSIGN(index, index_for(link));
-  // The bucket counts headers too. With 3 % for them both a flood of frames and what TCP carries
-  // (94 % of a bucket, measured) are within 5 % of what was asked for.
+  // The bucket counts headers too. With 3 % added for them, both a flood of frames and TCP's
+  // payload (94 % of a bucket, measured) are within 5 % of the requested rate.
   const std::uint64_t rate = std::max<std::uint64_t>(bits_per_second / 8 * 103 / 100, 1'000);
   const std::uint64_t burst = std::max<std::uint64_t>(rate / 100, 128 << 10);
   const tcmsg header = queue_of(*index);
@@ -340,7 +342,7 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
 Result<void> Netlink::unlimit_rate(const std::string& link) {
   ASSIGN(index, index_of(link));
   const tcmsg header = queue_of(*index);
-  // The link has a queue of the kernel's own then, which cannot be removed: that is no error here.
+  // Then the link has the kernel's default queue, which cannot be removed: that is no error here.
   (void)send(message(RTM_DELQDISC, 0, header), "");
   return {};
 }

@@ -1,8 +1,8 @@
 // Links, addresses, routes and neighbours of one network namespace, by rtnetlink (libnl). A Netlink
-// belongs to the namespace in which its thread was when it was opened, wherever the thread is
+// belongs to the namespace in which its thread was when it was opened, even if the thread moves
 // later.
 //
-// Every call waits for the kernel's answer. An error's sentence names what was to be done.
+// Every call waits for the kernel's answer. An error names the intended change.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,26 +27,26 @@ namespace gantry::network {
 
 using Mac = std::array<std::uint8_t, 6>;
 
-// An address of the network that carries the nodes' packets.
+// An address of the network that carries the packets between nodes.
 struct Underlay {
   std::string address;  // numeric, IPv4 or IPv6
   std::uint16_t port = 0;
-  std::string key{};  // what the node says of itself for its transport: nodes_link.h
+  std::string key{};  // what the node reports about its transport: nodes_link.h
   friend bool operator==(const Underlay&, const Underlay&) = default;
 };
 
 class Netlink {
  public:
-  // With `changes` alone it cannot wait_until_up().
+  // With `changes` alone, wait_until_up() cannot be used.
   enum class For { changes, changes_and_waiting };
   static Result<Netlink> open(For what = For::changes_and_waiting);
 
-  // The changes that `work` asks for go to the kernel together, in their order, when it is done:
-  // the kernel is asked once for each link and once for all changes. The first that fails is the
-  // error; those behind it were tried all the same. If `work` fails, nothing is sent.
+  // Sends the changes made by `work` to the kernel together, in their order, when `work` is done:
+  // one request for each link and one for all changes. Returns the first error; the changes after
+  // it were tried as well. If `work` fails, nothing is sent.
   Result<void> together(const std::function<Result<void>()>& work);
 
-  // One end of the pair is made here, the other one in the namespace of the descriptor.
+  // Makes one end of the pair here, and the other in the namespace of the descriptor.
   struct Veth {
     std::string name, peer_name;
     Mac mac{}, peer_mac{};
@@ -57,7 +57,7 @@ class Netlink {
   Result<void> make_veth(const Veth& veth);
 
   // The link is made in the namespace of the descriptor; its packets leave from here, where its UDP
-  // port is. It learns nothing: it sends where add_remote() says.
+  // port is. It learns no addresses: it sends where add_remote() tells it.
   struct Vxlan {
     std::string name;
     std::uint32_t vni = 0;
@@ -67,11 +67,11 @@ class Netlink {
     std::uint32_t mtu = 0;
   };
   Result<void> make_vxlan(const Vxlan& vxlan);
-  // What is sent to this MAC address leaves for that node.
+  // Packets to this MAC address are sent to that node.
   Result<void> add_remote(const std::string& link, const Mac& mac, const Underlay& node);
 
-  // As with make_vxlan() the link is in the namespace of the descriptor, and its port is here. It
-  // gets its keys by wireguard.h.
+  // As with make_vxlan() the link is in the namespace of the descriptor, and its port is here.
+  // wireguard.h sets its keys.
   Result<void> make_wireguard(const std::string& name, int space, std::uint32_t mtu);
 
   Result<void> remove_link(const std::string& link);
@@ -80,10 +80,9 @@ class Netlink {
   };
   [[nodiscard]] Result<std::vector<Link>> links() const;
   [[nodiscard]] Result<std::uint32_t> index_of(const std::string& link) const;
-  // What make_veth() or name() wrote there; "" if nothing. The error is not_found if there is no
-  // such link.
+  // The alias written by make_veth() or name(); "" if none. Error not_found: there is no such link.
   [[nodiscard]] Result<std::string> alias_of(const std::string& link) const;
-  // Writes down what the link is for.
+  // Writes the link's alias, which tells what it is for.
   Result<void> name(const std::string& link, const std::string& alias);
   struct Traffic {
     std::uint64_t sent_packets = 0, sent_bytes = 0, received_packets = 0, received_bytes = 0;
@@ -93,18 +92,18 @@ class Netlink {
   Result<void> set_up(const std::string& link);
   // Waits until a link that is set up, as the other end of its pair is, carries packets. The kernel
   // joins the end that was set up first to its queue in its own time, a few milliseconds later when
-  // links of others are made or removed, and until then it loses what is sent there without an
-  // error. The error is unavailable after two seconds.
+  // links of others are made or removed, and until then packets sent there are lost without an
+  // error. Error unavailable after two seconds.
   Result<void> wait_until_up(const std::string& link) const;
   Result<void> set_down(const std::string& link);
 
-  // Addresses of one host. No duplicates are looked for.
+  // Adds addresses of one host, without duplicate address detection.
   Result<void> add_address(const std::string& link, const Ip6& address) {
     return add_address(link, AF_INET6, address.bytes.data(), address.bytes.size(),
                        text_of(address));
   }
   Result<void> add_address(const std::string& link, const Ip4& address);
-  // The neighbour is known for good, so nobody asks for it and nobody can answer.
+  // The neighbour entry is permanent, so nobody asks for it and nobody can answer.
   Result<void> add_neighbour(const std::string& link, const Ip6& address, const Mac& mac);
 
   // A route by this link. Without `via` the destination is at the link itself. A gateway's address
@@ -117,9 +116,10 @@ class Netlink {
                          const std::optional<Ip6>& via, std::uint32_t metric = 0);
   Result<void> remove_routes(std::uint32_t metric);
 
-  // Holds what leaves by the link to this rate in bits per second, within 5 %, by a token bucket.
+  // Limits what is sent over the link to this rate in bits per second, within 5 %, by a token
+  // bucket.
   Result<void> limit_rate(const std::string& link, std::uint64_t bits_per_second);
-  // It may have no limit.
+  // Removes the limit; there may be none.
   Result<void> unlimit_rate(const std::string& link);
 
  private:
@@ -128,18 +128,18 @@ class Netlink {
   };
   Netlink() = default;
   static Result<void> connect(std::unique_ptr<nl_sock, CloseSocket>& socket);
-  // Asks for all that the message names, and frees it; `note` gets each answer.
+  // Requests all objects that the message names, and frees it; calls `note` with each answer.
   [[nodiscard]] Result<void> dump(nl_msg* m, int (*note)(nl_msg*, void*), void* out,
                                   const char* what) const;
   [[nodiscard]] Result<void> list(int (*note)(nl_msg*, void*), void* out) const;
-  // Asks for one link; `note` gets the answer.
+  // Requests one link; calls `note` with the answer.
   [[nodiscard]] bool ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const;
-  // The number of a link that is to be changed.
+  // The index of a link that will be changed.
   Result<std::uint32_t> index_for(const std::string& link);
   Result<void> send(nl_msg* message, const std::string& what);
   struct Batch {
-    std::vector<char> bytes;         // the messages, one behind the other
-    std::vector<std::string> whats;  // of each
+    std::vector<char> bytes;         // the messages, concatenated
+    std::vector<std::string> whats;  // description of each
     std::map<std::string, std::uint32_t> indexes;
   };
   Result<void> send_all(Batch& batch);
@@ -155,15 +155,16 @@ class Netlink {
                            std::size_t bytes, const std::string& what);
 
   std::unique_ptr<nl_sock, CloseSocket> socket_;
-  std::unique_ptr<nl_sock, CloseSocket> events_;  // hears of links while wait_until_up() runs
-  std::optional<Batch> batch_;                    // set while together() runs
+  std::unique_ptr<nl_sock, CloseSocket>
+      events_;                  // receives events of links while wait_until_up() runs
+  std::optional<Batch> batch_;  // set while together() runs
 };
 
 // Links of a node's namespace to the machine's own namespace, for way_out.h and routed.h. Their
-// names are a prefix and a number, and the alias of each says whose it is; so the daemon after one
-// that was killed finds its own, and several nodes of one machine do not meet.
+// names are a prefix and a number, and the alias of each names its owner; so the daemon after a
+// killed one finds its own links, and several nodes on one machine do not conflict.
 struct MachineLink {
-  std::string_view prefix;    // of the name on the machine; a number below 4,096 follows
+  std::string_view prefix;    // prefix of the name on the machine; a number below 4,096 follows
   std::string owner;          // a path, the same after a restart
   std::string_view node_end;  // the name in the node's namespace
   Mac machine_mac{}, node_mac{};
@@ -172,12 +173,12 @@ struct MachineLink {
 
 std::string machine_link(std::string_view prefix, std::uint32_t number);
 
-// The number of the owner's link; none if it has none.
+// The number of the owner's link; nullopt if it has none.
 std::optional<std::uint32_t> find_machine_link(Netlink& machine, std::string_view prefix,
                                                const std::string& owner);
 
-// The link is there, or is made; nothing has a route by it yet. What is left of one whose other end
-// is not in the node's namespace any more is removed by `remove`.
+// Finds or makes the link; nothing has a route through it yet. A leftover whose other end is not in
+// the node's namespace any more is removed with `remove`.
 Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& link,
                                         const Fd& node_space, Netlink& node_links,
                                         const std::function<Result<void>(std::uint32_t)>& remove);

@@ -1,4 +1,4 @@
-// Messages of rtnetlink, for the files of netlink.h alone.
+// Messages of rtnetlink, only for the files of netlink.h.
 #pragma once
 
 #include <linux/rtnetlink.h>
@@ -12,7 +12,7 @@
 
 namespace gantry::network {
 
-// Says of a route in the machine's own namespace that it is one of ours.
+// Marks a route in the machine's own namespace as Gantry's.
 inline constexpr std::uint8_t kOwnRoutes = 103;
 
 // A message of one type with its fixed header; send() frees it.

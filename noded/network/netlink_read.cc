@@ -1,4 +1,4 @@
-// What netlink.h asks of links, without changing any.
+// The read-only requests of netlink.h.
 #include <fmt/core.h>
 #include <linux/if_link.h>
 #include <net/if.h>
@@ -20,7 +20,7 @@ namespace gantry::network {
 
 namespace {
 
-// IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
+// IF_OPER_UP of <linux/if.h>, which conflicts with <net/if.h>: RFC 2863.
 constexpr std::uint8_t kOperationalUp = 6;
 
 // An attribute of the link that the message is about; nullptr = it says nothing of that.
@@ -68,8 +68,8 @@ int note_index(nl_msg* m, void* out) {
   return NL_OK;
 }
 
-constexpr std::uint32_t kNumbers = 4096;    // that a machine has for its daemons' links
-constexpr std::uint32_t kNumberTries = 64;  // numbers that are looked at for one daemon
+constexpr std::uint32_t kNumbers = 4096;    // limit of numbers for daemons' links on one machine
+constexpr std::uint32_t kNumberTries = 64;  // numbers that are tried for one daemon
 
 std::uint32_t first_link_number(const std::string& owner) {
   return fnv1a(owner) % kNumbers;
@@ -79,7 +79,7 @@ struct Place {
   std::optional<std::uint32_t> mine, free;
 };
 
-// The number whose link says that it is the owner's, and the first number that has no link.
+// The number whose link has the owner's alias, and the first number that has no link.
 Place find_place(Netlink& machine, std::string_view prefix, const std::string& owner) {
   Place out;
   const std::uint32_t first = first_link_number(owner);
@@ -229,7 +229,7 @@ Result<void> Netlink::remove_routes(std::uint32_t metric) {
 
 namespace {
 
-// Reads what has come, whatever it is. A socket that lost some has an error, which goes with it.
+// Reads and discards what has come. A socket that lost messages has an error, which this clears.
 void empty(int socket) {
   std::array<char, 8192> buffer{};
   while (::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
@@ -244,7 +244,7 @@ Result<void> Netlink::wait_until_up(const std::string& link) const {
   if (!limit || ::timerfd_settime(limit.get(), 0, &end, nullptr) != 0)
     return fail(ErrorCode::unavailable, "no timer could be made");
   nl_sock* events = events_.get();
-  // Changes are heard before the question, so none falls between the two.
+  // Subscribes to changes before the request, so none is missed between the two.
   if (::nl_socket_add_membership(events, RTNLGRP_LINK) < 0)
     return fail(ErrorCode::unavailable, "changes of links could not be heard");
   Result<void> out;
@@ -285,7 +285,7 @@ Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& lin
   const Place place = find_place(machine, link.prefix, link.owner);
   if (place.mine && node_links.index_of(std::string(link.node_end))) return *place.mine;
   if (place.mine) TRY(remove(*place.mine));
-  // A daemon may have been killed before it had written on the link whose it is.
+  // A daemon may have been killed before it had written the alias.
   const std::string node_end(link.node_end);
   if (node_links.index_of(node_end)) TRY(node_links.remove_link(node_end));
   const auto number = place.mine ? place.mine : place.free;

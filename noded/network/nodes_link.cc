@@ -21,8 +21,8 @@
 namespace gantry::network {
 namespace {
 
-// What a transport adds to a packet over IPv6. Networks of 1,500 bytes are what can be relied on;
-// the machine's route may take more, which nobody here is told.
+// What a transport adds to a packet over IPv6. An MTU of 1,500 bytes can be assumed; the machine's
+// route may allow more, but this is not known here.
 constexpr std::uint32_t kUnderlayMtu = 1500, kVxlanBytes = 70, kWireGuardBytes = 80;
 
 Mac mac_of(std::uint32_t node) {
@@ -38,20 +38,20 @@ Ip6 link_address(std::uint32_t node) {
   return out;
 }
 
-// The link of a node's namespace that was removed a moment ago holds its port until the kernel has
-// taken it down.
+// A link of a node's namespace that was just removed keeps its port until the kernel has taken it
+// down.
 Result<void> try_often(const std::function<Result<void>()>& make) {
   constexpr int kTries = 50;
   auto made = make();
   for (int i = 0; !made && i < kTries; ++i) {
-    // tidy-allow(sleep): the kernel tells nobody when the port is free; this is not the loop
+    // tidy-allow(sleep): the kernel gives no event when the port is free; this is not the loop
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     made = make();
   }
   return made;
 }
 
-// Routes to the jobs of a node.
+// Adds routes to the jobs of a node.
 Result<void> add_routes(Netlink& links, const Blocks& blocks, std::uint32_t node,
                         const std::optional<Ip6>& via) {
   TRY(links.add_route(kNodesLink, node_prefix(blocks, node), kNodePrefixBits, via));
@@ -104,11 +104,11 @@ class WireGuardLink : public NodesLink {
     if (!opened) return opened;
     const std::uint16_t port = options_.underlay.port;
     TRY(guard_->set_own(kNodesLink, options_.secret, port));
-    return try_often([&] { return links_.set_up(kNodesLink); });  // here it takes its port
+    return try_often([&] { return links_.set_up(kNodesLink); });  // here it binds its port
   }
   Result<void> set_way(std::uint32_t node, const Underlay& at) override {
     ASSIGN(key, key_of_text(at.key));
-    // Else a node that says another one's key would take that one's addresses from it here.
+    // Otherwise a node that reports another node's key would take over that node's addresses here.
     for (const auto& [other, theirs] : keys_)
       if (other != node && theirs == *key)
         return fail(ErrorCode::unavailable,
@@ -183,8 +183,8 @@ Result<std::unique_ptr<NodesLink>> NodesLink::open(const Options& options, const
   if (links.index_of(kNodesLink)) TRY(links.remove_link(kNodesLink));
   auto out = make(options, space, links);
   if (!out) return out;
-  // What has no other way goes to the rules, which refuse it; without a route the kernel would
-  // refuse it, but only once in a second, and nobody would count it.
+  // Packets without another route go to the rules, which refuse them; without a route the kernel
+  // would refuse them, but only once per second, and would not count them.
   TRY(links.add_route(kNodesLink, Ip6{}, 0, std::nullopt));
   TRY(links.add_route(kNodesLink, Ip4{}, 0, std::nullopt));
   return out;

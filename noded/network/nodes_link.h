@@ -6,7 +6,7 @@
 //               the kernel drops them (wireguard.h)
 //   routed      packets as they are: a link to the machine, which routes them (routed.h)
 //
-// With the first two the machine's own namespace has nothing but the UDP socket.
+// With the first two, the only change in the machine's own namespace is the UDP socket.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,13 @@ class NodesLink {
     Underlay underlay;      // where other nodes reach this one
     std::uint32_t vni = 0;  // of the cluster, for vxlan
     NodeKey secret{};       // for wireguard
-    std::string owner;      // says whose a link on the machine is: a path, the same after a restart
+    std::string owner;      // alias of the link on the machine: a path, the same after a restart
   };
-  // Makes the link anew, since the machine's address may be another one than before. The thread is
-  // in the machine's namespace; `links` and `space` are the node's and outlive it.
+  // Makes the link again, because the machine's address may have changed. The thread is in the
+  // machine's namespace; `links` and `space` are the node's and must outlive this object.
   static Result<std::unique_ptr<NodesLink>> open(const Options& options, const Fd& space,
                                                  Netlink& links);
-  // Removes what is on the machine of the owner's link; there may be nothing.
+  // Removes what exists on the machine for the owner's link; there may be nothing.
   static Result<void> remove(const std::string& owner);
 
   NodesLink() = default;
@@ -49,21 +49,21 @@ class NodesLink {
   NodesLink& operator=(const NodesLink&) = delete;
   virtual ~NodesLink() = default;
 
-  // Packets for jobs of this node leave for there from now on, and what comes from there is taken.
+  // From now on, packets for that node's jobs are sent there, and packets from there are accepted.
   virtual Result<void> set_way(std::uint32_t node, const Underlay& at) = 0;
-  // Bytes of a packet of a job that this link carries whole.
+  // The largest packet of a job, in bytes, that this link carries without fragmenting.
   [[nodiscard]] virtual std::uint32_t mtu() const = 0;
 };
 
-// What a node tells the others of itself for its transport, behind the transport's name; `host` is
-// its own address as a number. The file has the secret key of wireguard, and is made if it is not
-// there. The error says what this machine lacks.
+// What a node reports to the others about its transport, after the transport's name; `host` is its
+// own numeric address. The file has the secret key of wireguard, and is made if it does not exist.
+// The error tells what this machine lacks.
 Result<std::string> introduction(Transport transport, const std::string& key_file,
                                  const std::string& host);
 Result<NodeKey> load_key(const std::string& key_file);
 
-// What another node told: the words behind the transport's name. The error says that it is reached
-// by another transport.
+// Reads another node's report: the words after the transport's name. The error means that it uses
+// another transport.
 Result<std::string> introduced(Transport transport, const std::string& node,
                                const std::string& text);
 

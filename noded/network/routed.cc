@@ -25,8 +25,8 @@ constexpr std::string_view kRoutedLinks = "gantryr";
 constexpr Mac kRoutedMachineMac{0x02, 'g', 'n', 'r', 0, 1},
     kRoutedNodeMac{0x02, 'g', 'n', 'r', 0, 2};
 constexpr Ip6 kNodeEnd{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
-// Routes to other nodes have this metric plus the number of the link, so that each daemon of a
-// machine has its own and removes no other.
+// Routes to other nodes have this metric plus the number of the link, so that each daemon on a
+// machine has its own metric and never removes another's routes.
 constexpr std::uint32_t kFirstMetric = 10'000;
 constexpr std::uint32_t kLeastMtu = 1280, kMostMtu = 9000;
 
@@ -120,7 +120,7 @@ Result<const Nearby*> own_network(const Here& here, const std::string& address) 
                   address));
 }
 
-// What neighbour_text() of another machine says.
+// What neighbour_text() returned on another machine.
 struct Neighbour {
   Ip6 gateway;
   std::string mac;
@@ -139,8 +139,8 @@ std::optional<Neighbour> read_neighbour(const std::string& text) {
   return out;
 }
 
-// Packets of a node that is in one of the machine's networks have its MAC address; of others the
-// way alone is looked at.
+// Packets of a node in one of the machine's networks must have its MAC address; for other nodes
+// only the link is checked.
 constexpr std::string_view kRoutedRules = R"(table {table}
 delete table {table}
 table {table} {{
@@ -187,7 +187,7 @@ std::string prefix_text(const Blocks& blocks, std::uint32_t node) {
 }
 std::string block_text(const Blocks& blocks, std::uint32_t node) {
   const auto block = node_block(blocks, node);
-  // A node without IPv4 addresses of its own has none that anybody could take.
+  // A node without IPv4 addresses has none that others could take.
   return block ? fmt::format("{}/{}", text_of(*block), kNodeBlockBits) : "0.0.0.0/32";
 }
 
@@ -201,7 +201,7 @@ std::string routed_rules(std::uint32_t number, const Routed::Options& options) {
       fmt::arg("all4", fmt::format("{}/{}", text_of(options.blocks.block), kBlockBits)));
 }
 
-// The link goes last, because it is what says whose routes and table these are.
+// The link is removed last, because it marks whose routes and table these are.
 Result<void> remove_routed(Netlink& machine, std::uint32_t number) {
   TRY(machine.set_down(machine_link(kRoutedLinks, number)));
   TRY(machine.remove_routes(kFirstMetric + number));
@@ -230,7 +230,7 @@ Result<Routed> Routed::open(Options options, const Fd& node_space, Netlink& node
   return out;
 }
 
-// The table comes before the link carries anything.
+// The table is set before the link carries packets.
 Result<void> Routed::settle(const Fd& node_space, Netlink& node_links) {
   const MachineLink wanted{kRoutedLinks,      options_.owner, kNodesLink,
                            kRoutedMachineMac, kRoutedNodeMac, mtu_};
@@ -267,12 +267,12 @@ Result<void> Routed::set_way(std::uint32_t node, const Underlay& at) {
   if (address.empty())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is not a numeric address", at.address));
-  // A node of this machine has a route already, which its own daemon has made.
+  // A node on this machine has a route already, made by its own daemon.
   for (const Nearby& one : nearby_)
     if (one.address == address) return {};
   const auto network =
       std::ranges::find_if(nearby_, [&](const Nearby& one) { return contains(one, address); });
-  if (network == nearby_.end()) return {};  // it is behind a router, which knows where
+  if (network == nearby_.end()) return {};  // it is behind a router, which knows the route
   const auto neighbour = read_neighbour(at.key);
   if (!neighbour)
     return fail(ErrorCode::invalid_argument,

@@ -15,12 +15,12 @@ namespace gantry::network {
 namespace {
 
 // Connections that one job may have with others than its own parts on this node, so that no job
-// fills the kernel's table of them.
+// fills the kernel's connection table.
 constexpr int kMostConnections = 2048;
 
-// Refusals are limited, so that a job which asks without an end does not make its node answer
-// without an end. What is not refused is dropped. A connection by TCP is reset, because the kernel
-// limits the number of ICMP messages once more.
+// Refusals are limited, so that a job that sends without end does not make its node answer without
+// end. Beyond the limit packets are dropped. A TCP connection is reset, because the kernel
+// additionally limits the number of ICMP messages.
 constexpr std::string_view kFirstChains = R"(
   counter spoofed { }
   counter denied { }
@@ -42,7 +42,8 @@ constexpr std::string_view kFirstChains = R"(
   }
 )";
 
-// With `reaching`: what profiles need. Packets of the way out are those that leave by it.
+// With `reaching`, the rules include what profiles need. Packets of the way out are those that
+// leave through its link.
 constexpr std::string_view kReachChains = R"(
   map leave { type ifname : verdict; }
   map enter { type ifname : verdict; }
@@ -108,7 +109,7 @@ constexpr std::string_view kSets[][2] = {{"own6", "ifname . ipv6_addr"},
                                          {"pairs6", "ipv6_addr . ipv6_addr"},
                                          {"pairs4", "ipv4_addr . ipv4_addr"}};
 
-// The number by which connections know the link, as `j7.1` is named.
+// The number for the link in connection entries; `j7.1` gives it its name.
 std::uint32_t mark_of(const proto::AttemptKey& key) {
   return static_cast<std::uint32_t>(key.job.value() & 0xff'ffff) << 8 |
          static_cast<std::uint32_t>(key.attempt.value() & 0xff);
@@ -138,7 +139,7 @@ bool of_this_machine(const NetworkRange& server) {
   return false;
 }
 
-// What libnftables writes is `counter NAME { packets 1 bytes 2 }` with any white space, or
+// The output of libnftables is `counter NAME { packets 1 bytes 2 }` with any white space, or
 // `"NAME" counter packets 1 bytes 2`.
 std::map<std::string, std::uint64_t> counters_in(std::string_view text) {
   std::vector<std::string_view> words;
@@ -162,7 +163,7 @@ std::map<std::string, std::uint64_t> counters_in(std::string_view text) {
 
 }  // namespace
 
-// The ranges that no job, and the ranges that `internet` does not reach.
+// Ranges that no job reaches, and ranges that `internet` does not include.
 std::string RuleBook::sets_of_ranges() const {
   std::string out;
   for (const bool six : {true, false}) {
@@ -203,7 +204,7 @@ RuleBook::Elements RuleBook::elements_of(const Member& member) const {
   return out;
 }
 
-// Commands for the chains of one member, and the elements that lead to them.
+// Commands for the chains of one member, and the elements that point to them.
 std::string RuleBook::chains_of(const proto::AttemptKey& key, const Member& member) const {
   if (!member.reach.any()) return {};
   const Reach& reach = member.reach;
@@ -246,7 +247,7 @@ std::string RuleBook::chains_of(const proto::AttemptKey& key, const Member& memb
   return out;
 }
 
-// This node's own addresses come from nowhere else.
+// This node's own addresses must not arrive from outside.
 std::string RuleBook::chain_from_nodes() const {
   std::string out =
       fmt::format("  chain from_nodes {{\n    ip6 saddr {}/{} counter name spoofed drop\n",

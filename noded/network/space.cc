@@ -39,7 +39,7 @@ Result<void> start_loopback() {
   return {};
 }
 
-// A read-only sysfs of this thread's network namespace, mounted nowhere.
+// A read-only sysfs of this thread's network namespace, not mounted anywhere.
 Result<Fd> sysfs_here() {
   const auto failed = [] {
     return fail(ErrorCode::unavailable,
@@ -55,7 +55,7 @@ Result<Fd> sysfs_here() {
   return out;
 }
 
-// Inside the job's namespace, which the job itself cannot change: it has no capability there.
+// Set inside the job's namespace; the job cannot change it, because it has no capability there.
 Result<Fd> settle() {
   ASSIGN(links, Netlink::open(Netlink::For::changes));
   TRY(set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"));

@@ -1,9 +1,9 @@
-// Network namespaces that outlive the process which made them: each is bound to a file, so it stays
+// Network namespaces that survive the process which made them: each is bound to a file, so it stays
 // until the file is released. Only root can use them.
 //
-// A thread that enters a namespace comes back before the call returns; other threads are where they
-// were. In a process of several threads only one should call these, because files below
-// /proc/sys/net and new sockets belong to the namespace of the thread.
+// A thread that enters a namespace returns to its own before the call ends; other threads are not
+// affected. In a process with several threads only one should make these calls, because files below
+// /proc/sys/net and new sockets belong to the thread's namespace.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace gantry::network {
 // The namespace of this thread.
 Result<Fd> own_space();
 
-// Makes a namespace with nothing but a loopback link, which is up. It goes with the descriptor.
+// Makes a namespace that has only a loopback link, which is up. It is removed with the descriptor.
 Result<Fd> new_space();
 
 // Binds a namespace to a new file.
@@ -30,31 +30,32 @@ Result<void> bind_space(const Fd& space, const std::string& file);
 // Makes a namespace and binds it to a new file.
 Result<Fd> make_space(const std::string& file);
 
-// Opens the namespace that the file holds. The error is not_found if the file holds none: it is not
-// there, or it was left over from before the machine started.
+// Opens the namespace bound to the file. Error not_found: there is no such file, or it is left from
+// before a reboot.
 Result<Fd> open_space(const std::string& file);
 
-// The file is gone afterwards, and so is the namespace once nothing runs in it.
+// Removes the file; the namespace ends when nothing runs in it any more.
 Result<void> release_space(const std::string& file);
 
-// Runs `work` inside of the namespace. Ends the process if the thread cannot come back.
+// Runs `work` inside the namespace. Ends the process if the thread cannot return.
 Result<void> inside(const Fd& space, const std::function<Result<void>()>& work);
 
-// Writes a setting of this thread's namespace: "ipv6/conf/all/forwarding".
+// Writes a setting of this thread's namespace, for example "ipv6/conf/all/forwarding".
 Result<void> set_sysctl(const std::string& name, std::string_view value);
 
-// Namespaces for jobs that are to come. To make one takes milliseconds, in which the kernel holds
-// the lock on all links; all of it but the addresses and the rules can be done before anybody knows
-// whose it will be. A namespace is given to one attempt and removed after it, never given again.
+// Namespaces for future jobs. Making one takes milliseconds, in which the kernel holds the lock on
+// all links; everything except the addresses and the rules can be done before a job needs it. A
+// namespace is given to one attempt and removed after it, never reused.
 //
-// Nothing holds a namespace that is nobody's but descriptors of this process, so it goes with the
-// process. It has no mount either: every container that begins copies all mounts of the machine.
+// A namespace without an attempt is held only by descriptors of this process, so it disappears with
+// the process. It has no mount either, because every container that starts copies all mounts of the
+// machine.
 
-inline constexpr const char* kSpaceFile = "net";  // in the directory of an attempt
+inline constexpr const char* kSpaceFile = "net";  // file in the directory of an attempt
 inline constexpr const char* kSysDir = "sys";
 inline constexpr const char* kJobEnd = "eth0";
 
-// Locally administered MAC addresses; they are never seen outside of the links that we make.
+// Locally administered MAC addresses; they appear only on links made here.
 inline constexpr Mac kJobMac{0x02, 'g', 'n', 't', 0, 2};
 inline constexpr Mac kNodeMac{0x02, 'g', 'n', 't', 0, 1};
 // The gateway of every job.
@@ -62,25 +63,25 @@ inline constexpr Ip6 kGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 
 struct ReadySpace {
   std::string link;  // the node's end of its link, which is up and has no address
-  Fd space, sys;     // the namespace, and a read-only sysfs that shows it, mounted nowhere
+  Fd space, sys;     // the namespace, and a read-only sysfs that shows it, not mounted anywhere
 };
 
 Result<void> make_directory(const std::string& directory);
-// Binds a namespace and its sysfs into a new directory, where they outlive this process.
+// Binds a namespace and its sysfs into a new directory, where they survive this process.
 Result<void> bind_directory(const std::string& directory, const ReadySpace& space);
-// Removes the directory of a namespace with what is mounted there; there may be nothing.
+// Removes the directory of a namespace with its mounts; there may be nothing.
 Result<void> release_directory(const std::string& directory);
 
 class ReadySpaces {
  public:
-  // With links of the node's namespace. `first` is above the number of every link that is there;
-  // packets of jobs have `mtu` bytes at most.
+  // The links are in the node's namespace. `first` is above the number of every existing link;
+  // packets of jobs have at most `mtu` bytes.
   ReadySpaces(Netlink& links, std::uint64_t first, std::uint32_t mtu)
       : links_(links), next_(first), mtu_(mtu) {}
 
   // Makes one more.
   Result<void> make();
-  // The one that was made first, or one that is made now.
+  // Returns the oldest ready namespace, or makes one.
   Result<ReadySpace> take();
   [[nodiscard]] std::size_t size() const { return spaces_.size(); }
 

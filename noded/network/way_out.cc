@@ -26,7 +26,7 @@ std::string way_table(std::uint32_t number) {
 Ip4 address4_of(std::uint32_t number) {
   return {kBase4 + 4 * number + 2};
 }
-// fd67:616e:7473::N, which is beside the addresses of jobs.
+// fd67:616e:7473::N, outside of the addresses of jobs.
 Ip6 address6_of(std::uint32_t number) {
   Ip6 out{{0xfd, 0x67, 0x61, 0x6e, 0x74, 0x73}};
   out.bytes[14] = static_cast<std::uint8_t>(number >> 8);
@@ -91,11 +91,11 @@ Result<void> settle_machine(Netlink& machine, std::uint32_t number) {
   TRY(machine.set_up(link));
   TRY(machine.add_neighbour(link, address6_of(number), kWayMac));
   TRY(machine.add_route(link, address6_of(number), 128, std::nullopt));
-  // The node is one address on its link in both families, and is found by the IPv6 one.
+  // The node has one address of each family on its link; the machine finds it by the IPv6 one.
   return machine.add_route(link, address4_of(number), 32, address6_of(number));
 }
 
-// The node's default routes lead to the machine, in place of those that lead to the rules only.
+// The node's default routes lead to the machine; they replace those that only lead to the rules.
 Result<void> settle_node(Netlink& node, std::uint32_t number, const WayOut::Families& families) {
   const std::string link(kWayLink);
   TRY(node.add_address(link, address6_of(number)));
@@ -107,7 +107,7 @@ Result<void> settle_node(Netlink& node, std::uint32_t number, const WayOut::Fami
   return {};
 }
 
-// The link goes last, because it is what says whose table it is; while it is down nothing passes.
+// The link is removed last, because it marks whose table it is; while it is down nothing passes.
 Result<void> remove_place(Netlink& machine, std::uint32_t number) {
   TRY(machine.set_down(way_link(number)));
   ASSIGN(filter, Filter::open());

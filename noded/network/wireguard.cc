@@ -42,8 +42,8 @@ nl_msg* generic(int type, int flags, std::uint8_t command, std::uint8_t version)
   return gantry::network::message(type, flags, header);
 }
 
-// The kernel's number of a family of messages; 0 = it has none of this name. The kernel loads the
-// module if it is there.
+// The kernel's number for a family of generic netlink messages; 0 = there is none of this name. The
+// kernel loads the module if it exists.
 int family_of(nl_sock* socket, const char* name) {
   int out = 0;
   nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
@@ -84,7 +84,7 @@ Result<void> put_endpoint(nl_msg* m, const Underlay& at) {
   return {};
 }
 
-constexpr std::uint16_t kPort = 4789;  // of the stand-in's own machine
+constexpr std::uint16_t kPort = 4789;  // on the test's stand-in for the machine
 
 Result<void> make_one(const std::string& directory, Transport transport) {
   ASSIGN(blocks, read_blocks("fd00::/48", "100.64.0.0/10"));
@@ -102,7 +102,7 @@ Result<void> make_one(const std::string& directory, Transport transport) {
   return (*fabric)->detach(job.key);
 }
 
-// In a mount namespace of this thread, so what a killed daemon leaves goes with it.
+// In a mount namespace of this thread, so that leftovers of a killed daemon disappear with it.
 Result<void> try_here(const std::string& directory, Transport transport) {
   namespace fs = std::filesystem;
   if (::unshare(CLONE_NEWNS) != 0 ||
@@ -111,7 +111,7 @@ Result<void> try_here(const std::string& directory, Transport transport) {
                 fmt::format("no mount namespace can be made: {}", std::strerror(errno)));
   const std::string machine = directory + "/machine", node = directory + "/node";
   std::error_code error;
-  fs::remove_all(directory, error);  // of a daemon that was killed meanwhile
+  fs::remove_all(directory, error);  // left by a daemon that was killed
   fs::create_directories(node, error);
   if (error)
     return fail(ErrorCode::io_error, fmt::format("{} cannot be made: {}", node, error.message()));
@@ -132,7 +132,7 @@ Result<void> try_here(const std::string& directory, Transport transport) {
 NodeKey new_key() {
   NodeKey out{};
   ::randombytes_buf(out.data(), out.size());
-  out[0] &= 248;  // as Curve25519 has it: RFC 7748
+  out[0] &= 248;  // clamping for Curve25519: RFC 7748
   out[31] = static_cast<std::uint8_t>((out[31] & 127) | 64);
   return out;
 }

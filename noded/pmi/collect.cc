@@ -13,9 +13,9 @@ namespace gantry::pmix {
 
 namespace {
 
-constexpr char kPart = 1;      // a = which gathering, b = the part
-constexpr char kQuestion = 2;  // number, a = rank
-constexpr char kAnswer = 3;    // number, a = "1" good, b = the data
+constexpr char kPart = 1;      // a = which collective, b = this server's part
+constexpr char kQuestion = 2;  // number, a = rank whose data is requested
+constexpr char kAnswer = 3;    // number, a = "1" for success, b = the data
 constexpr std::size_t kHead = 13;
 
 std::uint32_t number_at(std::string_view bytes, std::size_t at) {

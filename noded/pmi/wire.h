@@ -1,9 +1,9 @@
 // The messages between gantry-pmix or gantry-pmi2 (noded/pmi/pmi2) and its shim over descriptor 4,
 // a stream socket:
 //
-//   u32 size of the bytes, u8 word, u32 number, bytes      (little endian, as the machine)
+//   u32 size of the bytes, u8 word, u32 number, bytes      (in the machine's byte order)
 //
-// Both ends are of one build. Only the standard library is used, because the servers link no
+// Both ends are from the same build. Only the standard library is used, because the servers link no
 // library of Gantry.
 #pragma once
 
@@ -23,12 +23,12 @@ inline constexpr std::uint32_t kMaxSaidBytes = 1u << 20;  // bytes of one frame 
 inline constexpr std::uint32_t kAllOthers = 0xffffffff;   // as proto::kAllOtherNodes
 
 enum class Word : std::uint8_t {
-  environment = 1,  // to the shim: number = task on this node; each variable is "NAME=value\0"
+  environment = 1,  // to the shim: number = task on this node; variables, each as "NAME=value\0"
   ready = 2,        // to the shim: tasks may start
-  peer = 3,         // both ways: number = node of the step that it is for, or from which it comes
-  abort = 4,        // to the shim: number = rank; an int32 status, then why
+  peer = 3,         // both ways: number = the step's node to which or from which it is sent
+  abort = 4,        // to the shim: number = rank; an int32 status, then the reason
   failed = 5,       // to the shim: why the server cannot serve; then it ends
-  fault = 6,        // to the shim: number = rank that is at fault; why the step cannot go on
+  fault = 6,        // to the shim: number = the failed rank; why the step cannot continue
 };
 
 struct Frame {
@@ -50,7 +50,7 @@ inline void append(std::string& out, Word word, std::uint32_t number, std::strin
 
 enum class Taken : std::uint8_t { frame, more, malformed };
 
-// Takes the first frame of `in` from `at` on, and moves `at` behind it. Malformed: it has more
+// Takes the first frame of `in` from `at` on, and moves `at` past it. Error malformed: it has more
 // bytes than `most`.
 inline Taken take(std::string_view in, std::size_t& at, Frame& out,
                   std::uint32_t most = kMaxBytes) {

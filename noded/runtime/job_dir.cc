@@ -29,8 +29,8 @@ std::int64_t read_clock_us(clockid_t id) {
 }  // namespace
 
 Uptime uptime() {
-  // The clocks are read in this order, so that the time between the two readings never makes the
-  // time asleep look smaller than before.
+  // The clocks are read in this order, so that a delay between the two readings never makes the
+  // time asleep look shorter than before.
   const Duration awake{read_clock_us(CLOCK_MONOTONIC)};
   return {awake, Duration{read_clock_us(CLOCK_BOOTTIME)} - awake};
 }
@@ -49,7 +49,7 @@ std::optional<Contact> parse_contact(std::string_view text) {
   for (std::int64_t* number : {&contact.at.us, &contact.boot.us, &contact.fence_after.us}) {
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, *number);
-    // The file was written only in part.
+    // The file is incomplete.
     if (error != std::errc{} || end == last) return std::nullopt;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
   }

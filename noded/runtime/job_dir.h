@@ -3,19 +3,19 @@
 //   launch.msgpack   LaunchRequest                 shim.lock        locked while the shim lives;
 //   run/             bound at /run/gantry: script                   holds "PID START_TIME"
 //   running.msgpack  RunningRecord                 exit.msgpack     ExitRecord, durable
-//   notice           text for the job's stderr     runtime.log      what crun or runc complained
+//   notice           text for the job's stderr     runtime.log      messages of crun or runc
 //   hosts            bound at /etc/hosts           steps.oom        a byte for each process of a
-//                                                                  step that memory has ended
+//                                                                  step that was killed for memory
 //   signal.<m>       number of a signal for a sandbox with a kernel of its own, until the shim has
-//                    handed it on
+//                    passed it on
 //   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
 //                    attach.<m>: StepAttachment, until the shim has taken it;
-//                    notice.<m>: a line for who started the step, in the same way;
-//                    time_limit: microseconds, in the place of the order's, once it was changed
+//                    notice.<m>: a line for the step's starter, likewise;
+//                    time_limit: microseconds, replaces the order's once it was changed
 #pragma once
 
-#include <csignal>
 #include <algorithm>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +40,7 @@ inline constexpr const char* kStepNoticePrefix = "notice.";
 inline constexpr const char* kSignalPrefix = "signal.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSetupFile = "setup.msgpack";
-// The files of a system call filter: raw, for crun, and in OCI form for runc.
+// The files of a system call filter: binary, for crun, and in OCI form for runc.
 struct FilterFiles {
   const char *bpf, *base64, *json;
 };
@@ -51,8 +51,8 @@ constexpr const FilterFiles& filter_of(Sandbox level) {
 }
 
 // noded sends it to a step's shim: look for attachments and the time limit; and to the shim of a
-// sandbox with a kernel of its own: look for signals. A shim that cannot handle signals yet ignores
-// it, and looks as soon as it can.
+// sandbox with a kernel of its own: look for signals. A shim that is not ready for the signal
+// ignores it, and looks when it is ready.
 inline constexpr int kAttachSignal = SIGURG;
 
 inline std::string job_name(const AttemptKey& key) {
@@ -63,7 +63,7 @@ std::optional<AttemptKey> parse_job_name(std::string_view name);
 inline std::string jobs_dir(const std::string& state_dir) {
   return state_dir + "/jobs";
 }
-// Forgotten attempts whose shim has not quite ended; the directory is emptied when noded starts.
+// Forgotten attempts whose shim has not ended yet; the directory is emptied when noded starts.
 inline std::string gone_dir(const std::string& state_dir) {
   return state_dir + "/gone";
 }
@@ -91,32 +91,32 @@ inline std::string scratch_path(const NodeSetup& setup, const AttemptKey& key) {
 
 Instant wall_clock();
 
-// How long the machine has been up, by clocks that nobody sets: the time that it was awake, and the
-// time that it slept.
+// How long the machine has been up, by clocks that nobody can set: the time awake, and the time
+// asleep.
 struct Uptime {
   Duration awake{};
   Duration asleep{};
 };
 Uptime uptime();
-// For deadlines of what this process waits for. The value is no date: it counts from the machine's
-// start.
+// A clock for this process's timeouts. The value is no date: it counts from the machine's boot.
 inline Instant timer_clock() {
   return Instant{uptime().awake.us};
 }
 
-// The file `contact` of the state directory: when the controller was last known to hear this node,
-// and after how much silence the controller may assume that every job here has ended. The file
-// exists only under lost_node_policy fence. noded writes it at each answer to a heartbeat, and
-// every shim reads it: a job must end after that silence even if its noded does not run.
+// The file `contact` of the state directory: when the controller is known to have last received a
+// message of this node, and the time of silence after which the controller may assume that every
+// job here has ended. The file exists only with lost_node_policy fence. noded writes it at each
+// answer to a heartbeat, and every shim reads it: a job must end after that silence even if its
+// noded does not run.
 //
 // One line of three numbers, in microseconds: the contact on noded's clock, the same moment on
-// CLOCK_BOOTTIME (which no one sets, and which goes on while the machine sleeps), fence_after.
+// CLOCK_BOOTTIME (which nobody can set, and which continues while the machine sleeps), fence_after.
 
 inline constexpr const char* kContactFile = "contact";
 
 struct Contact {
   Instant at{};
-  Duration boot{};  // since the machine started
+  Duration boot{};  // since the machine was booted
   Duration fence_after{};
 };
 
@@ -125,8 +125,8 @@ std::optional<Contact> parse_contact(std::string_view text);
 Duration since_boot();
 
 // When something began to run, by three clocks: the wall clock, for people; and how long the
-// machine had been awake and how long asleep. The awake clock tells how long it ran, because nobody
-// sets that clock and it stands still while the machine sleeps.
+// machine had been awake and asleep. The awake clock measures the run time, because nobody can set
+// it and it stands still while the machine sleeps.
 struct Beginning {
   Instant at{};
   Uptime uptime;
@@ -140,7 +140,7 @@ struct Beginning {
     record.awake = uptime.awake;
     record.asleep = uptime.asleep;
   }
-  // Call it when the run ends: it writes the start, and the length until now.
+  // Call it at the end of the run: it sets the start time and the run time.
   void into(ExitRecord& record) const {
     record.started = at;
     record.ran = ran();

@@ -12,8 +12,8 @@ LaunchRequest& LaunchRequest::operator=(const LaunchRequest&) = default;
 LaunchRequest& LaunchRequest::operator=(LaunchRequest&&) noexcept = default;
 LaunchRequest::~LaunchRequest() = default;
 
-// If the order states no GPUs, CUDA_VISIBLE_DEVICES is the user's own and is not read. (Still older
-// orders have an empty `stated`; there it is read.)
+// If the order lists no GPUs, CUDA_VISIBLE_DEVICES is the user's own and is ignored. (Even older
+// orders have an empty `stated`; then it is read.)
 void LaunchRequest::from_older_form() {
   const auto variable = [&](const char* name) {
     const auto found = env.find(name);

@@ -27,8 +27,8 @@ constexpr std::int64_t kTestMemory = 32 << 20;
 constexpr int kTestMs = 20'000;
 constexpr std::uint32_t kNobody = 65534;
 
-// Exit codes from 10 on name the layer that is missing. Where there is a memory limit, being killed
-// for memory is the good end.
+// Exit codes from 10 on name the missing layer. With a memory limit, being killed for memory is the
+// success.
 constexpr const char* kTestScript = R"sh(#!/bin/sh
 status=/proc/self/status
 grep -q '^NoNewPrivs:.1' $status || exit 10
@@ -43,8 +43,8 @@ grep -q '^CapBnd:.0000000000000000' $status || exit 11
 exec dd if=/dev/zero of=/dev/null bs=128M count=1
 )sh";
 
-// Of a sandbox with a kernel of its own. It uses no more programs than a shell, because not every
-// such kernel runs every program.
+// For a sandbox with its own kernel. It uses only the shell, because not every such kernel runs
+// every program.
 constexpr const char* kKernelTest = R"sh(#!/bin/sh
 read -r linux version kernel more < /proc/version || exit 18
 [ "$kernel" != "$GANTRY_TEST_KERNEL" ] || exit 17
@@ -125,8 +125,8 @@ Result<void> judge(const ExitRecord& record, bool limited) {
   return {};
 }
 
-// The shim of a test container may be killed like any other, by an operator who clears up or by the
-// kernel when memory is short. That says nothing about the runtime, so the test is repeated.
+// The shim of a test container may be killed like any other, by an operator or by the kernel when
+// memory is short. That does not mean that the runtime fails, so the test is repeated.
 constexpr int kMostTests = 3;
 constexpr const char* kNoRecord = "the shim of a test container left no exit record";
 
@@ -164,7 +164,7 @@ Result<void> try_container(const NodeSetup& setup, Sandbox level) {
 }
 
 std::string runtime_version(const std::string& path) {
-  // tidy-allow(banned-call): the path is the operator's own, and one line is wanted
+  // tidy-allow(banned-call): the path is the operator's own, and only one line is read
   FILE* pipe = ::popen(("'" + path + "' --version 2>/dev/null").c_str(), "re");
   if (pipe == nullptr) return {};
   std::array<char, 256> line{};

@@ -20,14 +20,14 @@
 
 namespace gantry::runtime {
 namespace {
-// Two clocks tell how long the machine slept, and they are not read at the same moment. A shorter
-// difference than this comes from the time between the two readings, and is no sleep.
+// The time asleep is the difference of two clocks that are not read at the same moment. A shorter
+// difference than this comes from the delay between the readings.
 constexpr Duration kShortestSleep = seconds(1);
 }  // namespace
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
-// A node without jobs leaves no cgroup behind. rmdir() refuses a cgroup that is in use, for example
-// by another node with the same root.
+// A node without jobs leaves no cgroup. rmdir() refuses a cgroup in use, for example by another
+// node with the same root.
 Runtime::~Runtime() {
   for (const auto& [key, job] : state_->jobs)
     if (!job.ended) return;
@@ -58,7 +58,7 @@ std::optional<ExitRecord> Runtime::State::exit_record(const std::string& dir) co
   const auto bytes = read_file(dir + "/" + kExitFile);
   if (!bytes) return std::nullopt;
   auto record = codec::decode<ExitRecord>(*bytes);
-  // A crash of the machine left it incomplete: as if it were not there.
+  // After a crash of the machine it is incomplete: treated as missing.
   if (!record) return std::nullopt;
   return std::move(*record);
 }
@@ -93,7 +93,7 @@ std::string Runtime::trouble() const {
   return state_->trouble();
 }
 
-// At the path there may now be nothing, another directory, or one that is mounted over ours.
+// The path may now have no directory, another directory, or one that is mounted over the original.
 std::string Runtime::State::trouble() const {
   const std::string& path = setup.state_dir;
   struct stat top {
@@ -133,7 +133,7 @@ Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) 
       return fail_errno(ErrorCode::io_error, dir + "/run/script");
   }
   LaunchRequest stored = request;
-  stored.script.clear();  // the script lies in run/script
+  stored.script.clear();  // the script is in run/script
   return write_small(fd.get(), kLaunchFile, codec::encode(stored));
 }
 
@@ -244,7 +244,8 @@ void Runtime::forget(const AttemptKey& key) {
   auto& s = *state_;
   const std::string dir = s.dir(key);
   const std::string gone = gone_dir(s.setup.state_dir) + "/" + job_name(key);
-  if (::rename(dir.c_str(), gone.c_str()) != 0) remove_tree(dir);  // from now on it is forgotten
+  if (::rename(dir.c_str(), gone.c_str()) != 0)
+    remove_tree(dir);  // from now on the attempt is forgotten
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end()) return remove_tree(gone);
   for (auto& [step, one] : it->second.steps) s.let_go(std::move(one.shim));
@@ -396,8 +397,8 @@ ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
   const auto running = running_record(key);
   if (!running || running->started.us == 0) return record;
   record.started = running->started;
-  // The moment of its end is not known, only that it is over by now. Clocks of an earlier boot tell
-  // nothing about the length.
+  // The time of its end is not known; it has ended by now. Clocks from before a reboot cannot give
+  // its length.
   if (!rebooted && running->awake)
     record.ran = std::max(Duration{}, uptime().awake - *running->awake);
   return record;
@@ -405,8 +406,7 @@ ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
 
 bool Runtime::State::end_remains(const AttemptKey& key) {
   const auto name = job_cgroup(key);
-  // If there is no cgroup, this ends the job. PID 1 also ends by itself when it sees that its
-  // shim's socket has closed.
+  // Without a cgroup, this ends the job. PID 1 also ends by itself when its shim's socket closes.
   if (const auto running = running_record(key);
       running && running->init_pid > 0 && start_time_of(running->init_pid) == running->init_start)
     ::kill(running->init_pid, 9);
@@ -427,7 +427,7 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
     auto record = lost_record(key);
     record.usage = usage;
     const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // Gone with the state directory: the end is reported, and kept nowhere.
+    // The state directory is gone, so the end is reported but stored nowhere.
     const bool lost = !fd && errno == ENOENT;
     if (lost) record.message += "; " + trouble();
     if (!lost &&
@@ -442,7 +442,7 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
   if (left) arm_timer();
 }
 
-// A process of its own (rm) removes the directory, because it may be large.
+// A child process (rm) removes the directory, because it may be large.
 void Runtime::State::remove_lost_scratch(const AttemptKey& key) {
   const std::string path = scratch_path(setup, key);
   if (setup.scratch_dir.empty() || ::access(path.c_str(), F_OK) != 0) return;

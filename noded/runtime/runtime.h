@@ -1,8 +1,8 @@
 // Runs jobs and steps on this machine, for noded.
 //
-// Every call is quick (files, signals, one spawn); none waits for a container. The caller learns
-// what comes of a call from poll(), which it calls when fd() is readable. A restart of noded loses
-// nothing: open() and recover() read the state directory, and the shims do not notice.
+// Every call is quick (files, signals, one spawn); none waits for a container. Results come from
+// poll(), which the caller calls when fd() is readable. A restart of noded loses nothing: open()
+// and recover() read the state directory, and the shims are not affected.
 //
 //   open() -> self-test of the configured OCI runtimes, in order; the first that works is used
 //   begin() -> [held ->] running -> ended -> forget()
@@ -57,31 +57,31 @@ struct RecoveredAttempt {
   bool frozen = false;  // running
 };
 
-// What is known of a running attempt to those who look what it uses.
+// What observers need to know about a running attempt.
 struct RunningJob {
   AttemptKey key;
   std::string cgroup;               // below the node's directory
   std::vector<std::uint16_t> cpus;  // sorted; empty = not pinned
   std::int64_t memory = 0;          // limit; 0 = none
-  std::string network_sys;          // a sysfs that shows its network namespace; "" = it has none
+  std::string network_sys;          // a sysfs that shows its network namespace; "" = none
   std::uint64_t network_rate = 0;   // bits per second each way; 0 = no limit
-  std::uint64_t io_rate = 0;        // bytes per second of each disk; 0 = no limit
-  std::string tenant, user;         // whose it is; no tenant = ""
+  std::uint64_t io_rate = 0;        // limit in bytes per second for each disk; 0 = none
+  std::string tenant, user;         // tenant ("" = none) and user
 };
 
 class Runtime {
  public:
-  // Fails when no configured runtime works; the message says why for each.
+  // Fails if no configured runtime works; the error has the reason for each.
   static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Why nothing may start here: the state directory is gone, was replaced or cannot be written; ""
-  // when nothing is wrong. It costs two calls of stat().
+  // Why nothing may start here: the state directory is gone, was replaced or is not writable; "" if
+  // all is well. Makes two calls of stat().
   [[nodiscard]] std::string trouble() const;
-  // The running attempts during which the machine has slept, and for how long.
-  // What running attempts have used until now, and their steps; for heartbeats.
+  // For heartbeats: the running attempts during which the machine has slept, and for how long; and
+  // what running attempts and their steps have used so far.
   [[nodiscard]] std::vector<proto::AttemptUsage> usage() const;
   [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const;
   [[nodiscard]] std::vector<RunningJob> running() const;
@@ -100,24 +100,26 @@ class Runtime {
   Result<void> resume(const AttemptKey& key);   // Stage::never_started only
   Result<void> release(const AttemptKey& key);  // a held attempt runs now
   Result<void> signal(const AttemptKey& key, int number, proto::SignalScope scope);
-  // Stops every process where it is, or lets all go on.
+  // Stops every process where it is, or continues all.
   Result<void> freeze(const AttemptKey& key, bool frozen);
   // Sends SIGKILL to all processes, or stops the preparation.
   Result<void> kill(const AttemptKey& key);
-  Result<void> notice(const AttemptKey& key, const std::string& text);  // to the job's stderr
-  void forget(const AttemptKey& key);                                   // removes its directory
+  Result<void> notice(const AttemptKey& key,
+                      const std::string& text);  // a line for the job's standard error
+  void forget(const AttemptKey& key);            // removes its directory
 
   // Steps run in the container of a running attempt on this node.
   Result<void> begin_step(const StepRequest& request);
   Result<void> signal_step(const AttemptKey& key, StepId step, int number);
-  // The step's own time limit, from its beginning; 0 = none.
+  // The step's own time limit, counted from its start; 0 = none.
   Result<void> limit_step(const AttemptKey& key, StepId step, Duration time_limit);
   Result<void> kill_step(const AttemptKey& key, StepId step);
-  Result<void> attach_step(const StepAttachment& attachment);  // not_found: no task of it runs here
+  Result<void> attach_step(
+      const StepAttachment& attachment);  // error not_found: no task of it runs here
 
   [[nodiscard]] Result<Usage> usage(const AttemptKey& key) const;
   [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;
-  [[nodiscard]] bool has_network(const AttemptKey& key) const;  // of its own
+  [[nodiscard]] bool has_network(const AttemptKey& key) const;  // a network of its own
   // Host path of the directory that the job sees, read-only, as /run/gantry. Exists from begin().
   [[nodiscard]] std::string run_dir(const AttemptKey& key) const;
 

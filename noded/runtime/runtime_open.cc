@@ -94,7 +94,7 @@ Result<void> Runtime::State::prepare() {
   setup.shim_path = options.bin_dir + "/gantry-shim";
   setup.init_path = options.bin_dir + "/gantry-init";
   setup.notify_socket = config.state_dir + "/notify.sock";
-  // The ids of a container must reach this directory, so no directory above it may be closed to
+  // A container's user ids must reach this directory, so no parent directory may be closed to
   // others.
   setup.mount_dir = setup.rootless ? config.state_dir + "/mnt" : "/run/gantry-mnt";
   if (setup.notify_socket.size() >= sizeof(sockaddr_un{}.sun_path))
@@ -110,7 +110,7 @@ Result<void> Runtime::State::prepare() {
     TRY(make_dirs(path, 0700));
   remember_home();
   TRY(make_dirs(setup.mount_dir, 0711));
-  // The scratch directory may be a disk of its own, which is mounted there.
+  // The scratch directory may be the mount point of a separate disk.
   if (!setup.scratch_dir.empty()) TRY(make_dirs(setup.scratch_dir, 0711));
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
@@ -175,7 +175,7 @@ Result<void> Runtime::State::choose_runtime() {
   return fail(ErrorCode::runtime_failed, why);
 }
 
-// The runtimes of sandboxes with a kernel of their own, if they are there.
+// The runtimes of sandboxes with their own kernel, if they are installed.
 void Runtime::State::find_kernels() {
   const NodedConfig& config = options.config;
   if (!config.gvisor.empty() && config.gvisor != "none")
@@ -223,7 +223,7 @@ std::vector<StepId> Runtime::State::steps_on_disk(const AttemptKey& key) const {
   return steps;
 }
 
-// Steps whose shim lives are watched. Of all other steps no process may run on.
+// Steps with a living shim are watched. No process of any other step may continue.
 void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
   for (const StepId step : steps_on_disk(key)) {
     const std::string path = step_dir(setup.state_dir, key, step);
@@ -246,7 +246,7 @@ bool Runtime::State::epilog_over(const AttemptKey& key, OneJob& job) {
     if (!request || request->epilog.empty()) return true;
     auto process =
         start_process({setup.shim_path, "epilog", setup.state_dir, job_name(key)}, -1, log.get());
-    if (!process) return true;  // no process can be started: the job's end must not wait for that
+    if (!process) return true;  // a process cannot be started: the job's end must not wait for it
     job.epilog = std::move(*process);
   }
   if (job.epilog.pid == 0) return true;
@@ -255,7 +255,7 @@ bool Runtime::State::epilog_over(const AttemptKey& key, OneJob& job) {
   return true;
 }
 
-// Ends what a lost shim left behind, and writes the exit record in its place.
+// Ends the processes of a lost shim, and writes the exit record instead of it.
 ExitRecord Runtime::State::bury_now(const AttemptKey& key, OneJob& job) {
   const auto usage = read_usage(setup.cgroups, job_cgroup(key));
   kill_cgroup(setup.cgroups, job_cgroup(key), kPatience);
@@ -283,8 +283,8 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
   job.facts = facts_of(one.request);
   job.kind = one.request.kind;
   job.most_steps = most_steps(one.request);
-  // Whether the shim lives must be asked first: a shim that is gone by then has written everything
-  // that it will ever write.
+  // Whether the shim lives must be checked first: a shim that is gone by then has written
+  // everything that it will ever write.
   const auto state = find_shim(dir(key), job.shim);
   if (const auto running = running_record(key)) {
     if (running->started.us != 0) one.started = running->started;
@@ -319,12 +319,12 @@ std::vector<RecoveredAttempt> Runtime::recover() {
   for (const auto& name : list_dir(jobs_dir(s.setup.state_dir))) {
     const auto key = parse_job_name(name);
     if (!key) continue;
-    if (key->job == JobId{}) {  // a self-test that was cut off; its cgroup is removed below
+    if (key->job == JobId{}) {  // an interrupted self-test; its cgroup is removed below
       remove_tree(s.dir(*key));
       continue;
     }
     auto request = read_request(s.dir(*key));
-    if (!request) {  // noded died while it wrote the record: the job never ran
+    if (!request) {  // noded died while writing the record, so the job never ran
       remove_tree(s.dir(*key));
       continue;
     }

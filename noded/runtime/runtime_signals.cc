@@ -1,5 +1,5 @@
-// Signals, notices and kills for jobs and steps that run. noded sends signals itself, to the
-// processes that the cgroup lists: no shim needs to be asked, so a stopped shim is no obstacle.
+// Signals, notices and kills for running jobs and steps. noded itself sends signals to the
+// processes that the cgroup lists, so a stopped shim is no obstacle.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -30,16 +30,16 @@ std::string pid_namespace(int pid) {
   return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
 }
 
-// Sends the signal only if the process is the one that is meant. It is asked after the pidfd is
-// open: from then on the number cannot come to mean another process.
+// Sends the signal only if this is the intended process. The check comes after the pidfd is open:
+// from then on the number cannot refer to another process.
 template <class IsMeant>
 void signal_if(int pid, int number, IsMeant&& is_meant) {
   const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (held && is_meant(pid)) ::syscall(SYS_pidfd_send_signal, held.get(), number, nullptr, 0);
 }
 
-// The way without cgroups: signals all processes in the PID namespace of the container, or, without
-// a container, in the session in which the job was started.
+// The method without cgroups: signals all processes in the PID namespace of the container or,
+// without a container, in the session in which the job was started.
 void signal_namespace(int init_pid, int number, int spared) {
   const auto wanted = pid_namespace(init_pid);
   if (wanted.empty()) return;
@@ -68,7 +68,7 @@ void Runtime::State::signal_tasks(const AttemptKey& key, StepId step, int number
     signal_cgroup(setup.cgroups, step_cgroup(key, step), number);
 }
 
-// The processes of steps hear it as far as they are tasks, all others hear it except `spared`.
+// Of the processes of steps, only tasks get the signal; of all others, all except `spared`.
 void Runtime::State::signal_all(const AttemptKey& key, int number, int spared) const {
   std::set<int> within;
   if (is_for_tasks(number))
@@ -94,7 +94,7 @@ Result<void> Runtime::notice(const AttemptKey& key, const std::string& text) {
   const Fd fd(::open(s.dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   TRY(write_whole(fd.get(), kNoticeFile, text + "\n", Durability::none));
   signal_shim(it->second.shim, SIGUSR2);
-  // An allocation has no output of its own: its user sees what the steps say.
+  // An allocation has no output of its own: its user sees the output of steps.
   if (it->second.kind == LaunchKind::holder)
     for (const auto& [step, one] : it->second.steps) s.tell_step(key, step, one, text);
   return {};
@@ -126,10 +126,10 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
                 "signal " + std::to_string(number) + " does not exist");
   const auto running = s.running_record(key);
   if (!running) return fail(ErrorCode::wrong_state, "job " + job_name(key) + " does not run yet");
-  // Compares the start time, because the record outlives the processes, and the kernel may have
-  // given their numbers to others.
+  // Compares the start time, because the record outlives the processes, and their numbers may have
+  // been reused.
   const bool there = start_time_of(running->init_pid) == running->init_start;
-  // PID 1 is spared where there is a batch shell, to which it would hand the signal a second time.
+  // PID 1 is skipped if there is a batch shell, to which it would pass the signal a second time.
   // Without a shell PID 1 itself must get it.
   const bool init_hears = it->second.kind == LaunchKind::holder || running->held ||
                           s.setup.runtime == RuntimeKind::process;
@@ -162,7 +162,7 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
   return {};
 }
 
-// If the kernel offers no freezer, signals stop the processes; a process may notice that.
+// Without a freezer, signals stop the processes; a process can notice that.
 Result<void> Runtime::freeze(const AttemptKey& key, bool frozen) {
   auto& s = *state_;
   const auto it = s.jobs.find(key);
@@ -178,8 +178,8 @@ Result<void> Runtime::kill(const AttemptKey& key) {
   if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
   kill_cgroup(s.setup.cgroups, job_cgroup(key), Duration{});
   // The signal makes the shim give up preparing, or kill PID 1. A shim that hangs (on a dead file
-  // server) gets SIGKILL after a few kills, and a stopped one at once: it would write no record,
-  // and its job would never end.
+  // server) gets SIGKILL after a few kills, and a stopped shim at once: it would never write the
+  // record, and its job would never end.
   const bool hangs = ++it->second.kills > kPatientKills || is_stopped(it->second.shim);
   signal_shim(it->second.shim, hangs ? SIGKILL : SIGTERM);
   return {};
@@ -190,7 +190,8 @@ Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
   const auto one = it->second.steps.find(step);
-  // The controller signals no step that has ended: srun may be on its way here with this one.
+  // The controller sends signals only to steps that have not ended: srun may be about to launch
+  // this step here.
   if (one == it->second.steps.end()) {
     auto& early = it->second.early[step];
     if (early.size() < kMostEarly) early.push_back(number);
@@ -221,7 +222,8 @@ Result<void> Runtime::limit_step(const AttemptKey& key, StepId step, Duration ti
   const auto job = s.jobs.find(key);
   if (job == s.jobs.end() || job->second.ended) return not_here(key, s.setup);
   const auto one = job->second.steps.find(step);
-  // The controller limits no step that has ended: srun may be on its way here with this one.
+  // The controller changes limits only of steps that have not ended: srun may be about to launch
+  // this step here.
   if (one == job->second.steps.end()) {
     if (job->second.early_limits.size() < kMostEarly) job->second.early_limits[step] = time_limit;
     return {};
@@ -244,7 +246,7 @@ Result<void> Runtime::attach_step(const StepAttachment& attachment) {
   const std::string dir = step_dir(s.setup.state_dir, attachment.key, attachment.step);
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(ErrorCode::io_error, dir);
-  // Differs from the names of an earlier noded, whose files the shim may not have taken yet.
+  // Differs from the file names of an earlier noded, which the shim may not have read yet.
   const std::string name =
       kAttachPrefix + std::to_string(::getpid()) + "." + std::to_string(++s.attachments);
   auto written = write_whole(fd.get(), name.c_str(), codec::encode(attachment), Durability::none);
@@ -257,11 +259,11 @@ Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end()) return not_here(key, s.setup);
   const auto found = it->second.steps.find(step);
-  if (found == it->second.steps.end()) {  // srun may be on its way here with this step
+  if (found == it->second.steps.end()) {  // srun may be about to launch this step here
     it->second.cancelled.insert(step);
     return {};
   }
-  // The shim hears of it first, so that it can say why the tasks end.
+  // Tells the shim first, so that it can report why the tasks end.
   signal_shim(found->second.shim, is_stopped(found->second.shim) ? SIGKILL : SIGTERM);
   kill_cgroup(s.setup.cgroups, step_cgroup(key, step), Duration{});
   return {};

@@ -20,13 +20,13 @@ namespace gantry::runtime {
 
 struct OneStep {
   ShimProcess shim;
-  bool running = false;    // it is known that its tasks have been started
-  std::vector<int> early;  // signals that have come before; its tasks get them when they run
+  bool running = false;    // its tasks are known to have started
+  std::vector<int> early;  // signals that came before; its tasks get them when they run
 };
 
-// A shim that is about to end. When it has ended it is reaped, and then its directory is removed.
-// The directory is not removed earlier: a removal while the kernel takes the shim's mounts apart
-// waits a millisecond for dentries.
+// A shim that is about to end. After its end it is reaped, and then its directory is removed.
+// Removing the directory earlier, while the kernel removes the shim's mounts, would wait a
+// millisecond.
 struct Leaving {
   ShimProcess shim;
   std::string remove;
@@ -35,29 +35,30 @@ struct Leaving {
 struct OneJob {
   ShimProcess shim;
   Owner owner;
-  bool has_network = false;  // of its own
+  bool has_network = false;  // a network of its own
   RunningJob facts;
   LaunchKind kind = LaunchKind::batch;
   bool said_held = false;
   bool said_running = false;
   std::optional<Duration> asleep_before{};  // how long the machine had slept when it began to run
   bool ended = false;                       // the caller was given its ended event
-  int kills = 0;                            // how often kill() was asked
-  bool burying = false;  // its shim is gone, and the processes that are left are being killed
+  int kills = 0;                            // number of calls of kill()
+  bool burying = false;  // its shim is gone, and its remaining processes are being killed
   bool epilog_begun = false;
-  ShimProcess epilog;  // runs in the place of the lost shim
+  ShimProcess epilog;  // runs instead of the lost shim's epilog
   std::map<StepId, OneStep> steps;
   std::size_t most_steps = 0;  // most steps at the same time
-  // Steps that kill_step() cancelled before they came; they must not begin.
+  // Steps that kill_step() cancelled before their launch; they must not begin.
   std::set<StepId> cancelled;
-  std::map<StepId, std::vector<int>> early;  // signals for steps that have not come yet
-  std::map<StepId, Duration> early_limits;   // their time limits, if they were changed
+  std::map<StepId, std::vector<int>> early;  // signals for steps that are not launched yet
+  std::map<StepId, Duration>
+      early_limits;  // changed time limits of steps that are not launched yet
 };
 
 RunningJob facts_of(const LaunchRequest& request);
 
-// How many steps may run at once. There is a limit because each step has a shim, which runs as root
-// and outside the job's cgroup.
+// How many steps may run at once. Limited, because each step has a shim, which runs as root outside
+// the job's cgroup.
 std::size_t most_steps(const LaunchRequest& request);
 
 struct Runtime::State {
@@ -65,24 +66,24 @@ struct Runtime::State {
   NodeSetup setup;
   ProbeReport probe;
   std::string boot_id;
-  bool rebooted = false;  // since the state directory was last used
+  bool rebooted = false;  // the machine was rebooted since the state directory was last used
   Fd epoll;
   Fd notes;  // datagrams from shims
-  Fd timer;  // runs while a lost shim's remains are being ended
+  Fd timer;  // active while processes of a lost shim are being ended
   Fd log;    // stderr of shims
   ShimTemplate shims;
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
   std::vector<Leaving> leaving;   // shims about to end, and what to do then
   std::uint64_t next_tag = 16;    // smaller tags are noded's own sources
-  std::uint64_t attachments = 0;  // number of attachments; makes their files' names
+  std::uint64_t attachments = 0;  // number of attachments, used in their files' names
 
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();
   void find_kernels();
   Result<void> open_sources();
 
-  // The state directory as it was when this Runtime was opened.
+  // The identity of the state directory when this Runtime was opened.
   struct Home {
     dev_t device = 0;
     ino_t inode = 0;
@@ -103,7 +104,8 @@ struct Runtime::State {
   void signal_all(const AttemptKey& key, int number, int spared) const;
   [[nodiscard]] std::vector<StepId> steps_on_disk(const AttemptKey& key) const;
   void step_runs(const AttemptKey& key, OneJob& job, StepId step);
-  // Keeps the signal for a step whose tasks do not run yet; false: they run, or have ended.
+  // Keeps the signal for a step whose tasks do not run yet; returns false if they run, or have
+  // ended.
   bool keep_if_early(const AttemptKey& key, StepId step, OneStep& one, int number);
   void look_at_step(const AttemptKey& key, OneJob& job, StepId step, bool gone,
                     std::vector<RuntimeEvent>& events);
@@ -115,10 +117,10 @@ struct Runtime::State {
   [[nodiscard]] std::string dir(const AttemptKey& key) const;
   [[nodiscard]] std::optional<ExitRecord> exit_record(const std::string& dir) const;
   [[nodiscard]] std::optional<RunningRecord> running_record(const AttemptKey& key) const;
-  // Kills and removes what a lost shim left behind. False: something is still there.
+  // Kills and removes what a lost shim left. Returns false if something is still there.
   bool end_remains(const AttemptKey& key);
-  // Runs the epilog that a lost shim did not run. False: it still runs. If the shim was killed
-  // between its epilog and its record, the epilog runs twice.
+  // Runs the epilog that a lost shim did not run. Returns false while it runs. If the shim was
+  // killed between its epilog and its record, the epilog runs twice.
   bool epilog_over(const AttemptKey& key, OneJob& job);
   ExitRecord lost_record(const AttemptKey& key) const;
   void remove_lost_scratch(const AttemptKey& key);
@@ -130,8 +132,8 @@ struct Runtime::State {
 inline constexpr std::uint64_t kNotesTag = 1;
 inline constexpr std::uint64_t kTimerTag = 2;
 
-// Writes the time limit that was set before the step came, into its directory; its shim looks
-// there.
+// Writes a time limit that was set before the step's launch into its directory, where its shim
+// reads it.
 Result<void> write_early_limit(int step_dir, OneJob& job, StepId step);
 
 }  // namespace gantry::runtime

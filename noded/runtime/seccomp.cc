@@ -38,7 +38,7 @@ struct Condition {
 struct Rule {
   std::vector<std::string> names;
   bool allow = false;
-  std::uint32_t error = EPERM;  // errno that a denied call gets
+  std::uint32_t error = EPERM;  // errno of a denied call
   std::vector<Condition> conditions;
 };
 
@@ -70,7 +70,7 @@ constexpr std::array kDenied{"setns",
                              "quotactl",
                              "fanotify_init"};
 
-// And those that a hardened job must not have, either.
+// And those that a hardened job must not have either.
 constexpr std::array kHardenedDenied{"ptrace",
                                      "process_vm_readv",
                                      "process_vm_writev",
@@ -90,9 +90,9 @@ constexpr std::array kHardenedDenied{"ptrace",
                                      "lookup_dcookie",
                                      "syslog"};
 
-// The only families of sockets that a job may have. All others are of no use without a capability,
-// or know no network namespaces: by AF_VSOCK jobs of one node would talk to each other, and to what
-// the hypervisor offers, past all rules of their networks.
+// The only socket families that a job may use. All others are useless without a capability, or
+// ignore network namespaces: with AF_VSOCK jobs on one node could communicate with each other and
+// with the hypervisor, bypassing all rules of their networks.
 constexpr std::array<std::uint64_t, 4> kFamilies{AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
 const char* kArch =
@@ -132,7 +132,7 @@ bool has(const std::vector<std::string>& list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();
 }
 
-// Does this entry hold for a process on this machine that has no capability?
+// Whether this entry applies to a process on this machine that has no capability.
 bool counts(const rapidjson::Value& entry) {
   const auto arches = texts(entry, "includes", "arches");
   return texts(entry, "includes", "caps").empty() && (arches.empty() || has(arches, kArch)) &&
@@ -191,20 +191,20 @@ void add_own(std::vector<Rule>& rules) {
   }
 }
 
-// All other families get ENOSYS, as every call without a rule: libseccomp takes no second action
-// for other values of the same argument. A filter cannot see what socketcall points at, so it is
-// not there; libraries for 32 bits call socket themselves since Linux 4.3.
+// All other families get ENOSYS, like every call without a rule: libseccomp accepts no second
+// action for other values of the same argument. A filter cannot read socketcall's arguments, so the
+// call is not allowed; 32-bit libraries call socket directly since Linux 4.3.
 void add_sockets(std::vector<Rule>& rules) {
   for (const std::uint64_t family : kFamilies)
     rules.push_back({{"socket"}, true, 0, {{0, family, 0, "SCMP_CMP_EQ"}}});
 }
 
-// TCP and UDP over IP, unix sockets, and the netlink sockets by which the C library learns which
-// addresses the machine has.
+// TCP and UDP over IP, unix sockets, and the netlink sockets with which the C library reads the
+// machine's addresses.
 void add_hardened(std::vector<Rule>& rules) {
   rules.push_back({{kHardenedDenied.begin(), kHardenedDenied.end()}, false, EPERM, {}});
   const std::string equal = "SCMP_CMP_EQ", masked = "SCMP_CMP_MASKED_EQ";
-  constexpr std::uint64_t kTypes = 0xf;  // the bits above are flags
+  constexpr std::uint64_t kTypes = 0xf;  // higher bits are flags
   rules.push_back({{"socket"}, true, 0, {{0, AF_UNIX, 0, equal}}});
   rules.push_back({{"socket"}, true, 0, {{0, AF_NETLINK, 0, equal}, {2, NETLINK_ROUTE, 0, equal}}});
   for (const std::uint64_t family : {AF_INET, AF_INET6})
@@ -264,7 +264,7 @@ Result<std::string> compile(const std::vector<Rule>& rules, CallFilter which) {
   for (const auto arch : architectures(which))
     if (const int rc = ::seccomp_arch_add(context.filter, arch); rc != 0 && rc != -EEXIST)
       return fail(ErrorCode::internal, errno_text("seccomp architecture", -rc));
-  // The kernel searches a tree, not a list.
+  // Makes libseccomp emit a binary tree instead of a list.
   ::seccomp_attr_set(context.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   for (const auto& rule : rules) TRY(add_rule(context.filter, rule));
   const Fd memory(::memfd_create("seccomp", MFD_CLOEXEC));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostName = 255;
 constexpr const char* kStorePrefix = ".store.";
-constexpr const char* kFresh = ".new";  // no file of a job begins with a dot
+constexpr const char* kFresh = ".new";  // prefix that no file of a job has
 
 std::string room_of(const std::string& state_dir) {
   return state_dir + "/secrets";
@@ -33,7 +33,7 @@ bool is_tmpfs(const std::string& path) {
   return ::statfs(path.c_str(), &found) == 0 && found.f_type == TMPFS_MAGIC;
 }
 
-// A tmpfs may go to the swap unless it is told not to, which kernels know since 6.4.
+// A tmpfs may be swapped out unless it is mounted with noswap, which kernels have since 6.4.
 Result<void> make_room(const std::string& room) {
   if (is_tmpfs(room)) return {};
   if (::geteuid() != 0)
@@ -115,7 +115,7 @@ Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key,
                             const SecretText& file) {
   TRY(check_name(file.file));
   ASSIGN(dir, open_dir(room_of(state_dir) + "/" + job_name(key)));
-  ::unlinkat(dir->get(), kFresh, 0);  // of a daemon that was killed
+  ::unlinkat(dir->get(), kFresh, 0);  // left by a daemon that was killed
   TRY(write_file(*dir, kFresh, owner, file.content));
   if (::renameat(dir->get(), kFresh, dir->get(), std::string(file.file).c_str()) != 0)
     return fail_errno(ErrorCode::io_error, "a file of secrets");

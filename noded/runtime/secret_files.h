@@ -1,14 +1,14 @@
 // The files with secrets and identity tokens of attempts. They are on no disk: <state>/secrets is a
-// tmpfs, made when the first job has some, without swap where the kernel can do that. It outlives
-// the daemon, and holds a directory for each attempt, which the job sees, read-only, as
+// tmpfs, made when the first job needs it, without swap if the kernel supports that. It survives
+// the daemon, and has a directory for each attempt, which the job sees, read-only, as
 // kSecretsInside.
 //
 //   <state>/secrets/              mode 0700, root's
 //   <state>/secrets/7.1/          mode 0500, the user's
 //   <state>/secrets/7.1/token     mode 0400, the user's
 //
-// Only the daemon writes here; the job's shim takes the directory away when the job has ended.
-// Names of files come from users: they are checked again here, and nothing follows a link.
+// Only the daemon writes here; the job's shim removes the directory when the job has ended. Names
+// of files come from users: they are checked again here, and nothing follows a link.
 #pragma once
 
 #include <string>
@@ -32,10 +32,10 @@ struct SecretText {
 // Makes the directory of the attempt with these files, and returns its path.
 Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey& key,
                                   const Owner& owner, const std::vector<SecretText>& files);
-// Replaces one file, or adds it: who reads it sees all of the old one or all of the new one.
+// Replaces one file, or adds it: readers see either the whole old file or the whole new one.
 Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
                             const SecretText& file);
-void remove_secrets(const std::string& state_dir, const AttemptKey& key);  // and the keys
+void remove_secrets(const std::string& state_dir, const AttemptKey& key);  // including the keys
 
 // The keys to the tenant's object store, for the shim that stages the attempt's files. The job does
 // not see this file, <state>/secrets/.store.7.1; mode 0400, root's.
@@ -45,7 +45,7 @@ Result<std::string> read_store_keys(const std::string& state_dir, const AttemptK
 
 // Attempts that have a directory or keys there.
 std::vector<AttemptKey> attempts_with_secrets(const std::string& state_dir);
-// Takes the tmpfs away, with what is left in it.
+// Unmounts the tmpfs, with everything in it.
 void unmount_secrets(const std::string& state_dir);
 
 }  // namespace gantry::runtime

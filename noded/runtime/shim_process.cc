@@ -62,8 +62,8 @@ struct SpawnSetup {
 
 constexpr int kPatienceMs = 5000;
 constexpr int kMostInVain = 3;
-// Room in the template's command line for the words of a shim: "job" or "step", two numbers with a
-// dot, and the number of a step.
+// Space in the template's command line for the arguments of a shim: "job" or "step", two numbers
+// with a dot, and the number of a step.
 constexpr std::size_t kPadding = 64;
 
 bool readable(const Fd& fd) {
@@ -132,15 +132,15 @@ ShimState find_shim(const std::string& dir, ShimProcess& found) {
         return ShimState::alive;
       }
     }
-    // tidy-allow(sleep): a process that has not yet written its pid file gives no event
-    ::usleep(1000);  // it holds the lock and has not written its id, or it is just ending
+    // tidy-allow(sleep): no event tells when a process writes its pid file
+    ::usleep(1000);  // it holds the lock and has not written its id yet, or is just ending
   }
   return ShimState::gone;
 }
 
 bool is_stopped(const ShimProcess& shim) {
   const auto text = read_file("/proc/" + std::to_string(shim.pid) + "/stat").value_or("");
-  const auto close = text.rfind(')');  // the name before it may hold any character
+  const auto close = text.rfind(')');  // the process name before it may contain any character
   if (close == std::string::npos || close + 2 >= text.size()) return false;
   return text[close + 2] == 'T' || text[close + 2] == 't';
 }
@@ -154,7 +154,8 @@ bool reap_shim(const ShimProcess& shim) {
   siginfo_t info{};
   const int rc = ::waitid(P_PIDFD, static_cast<id_t>(shim.pidfd.get()), &info, WEXITED | WNOHANG);
   if (rc == 0) return info.si_pid != 0;
-  pollfd gone{shim.pidfd.get(), POLLIN, 0};  // an earlier noded started it: it is not our child
+  pollfd gone{shim.pidfd.get(), POLLIN,
+              0};  // an earlier noded started it, so it is not a child of this one
   return ::poll(&gone, 1, 0) == 1;
 }
 
@@ -197,7 +198,7 @@ Result<ShimProcess> ShimTemplate::start_shim(const std::string& dir,
   if (!dead) return dead;
   switch (find_shim(dir, shim)) {
     case ShimState::alive: return shim;
-    // The shim was made and has ended already: the dead template's pidfd says so, too.
+    // The shim was made and has ended already; the pidfd of a dead template reports that too.
     case ShimState::gone: return dead;
     case ShimState::never_ran: break;
   }

@@ -13,10 +13,10 @@ namespace gantry::sampling {
 
 namespace {
 
-constexpr std::uint64_t kUsOfTick = 10'000;  // USER_HZ is 100 on every architecture that we run on
+constexpr std::uint64_t kUsOfTick = 10'000;  // USER_HZ is 100 on every supported architecture
 constexpr std::uint64_t kBytesOfMegabit = 1'000'000 / 8;
 
-// Disks that only show files or memory of the machine again.
+// Block devices that only show files or memory of the machine.
 bool is_disk(std::string_view name) {
   constexpr std::array<std::string_view, 5> kOthers{"loop", "ram", "zram", "sr", "fd"};
   return std::ranges::none_of(kOthers,
@@ -54,7 +54,7 @@ void MachineFiles::find_disks() {
   }
 }
 
-// Links of devices: bridges, tunnels and pairs of namespaces carry the same bytes once more.
+// Only real devices: bridges, tunnels and veth pairs would count the same bytes again.
 void MachineFiles::find_links() {
   for (const std::string& name : runtime::list_dir(sys_ + "/class/net")) {
     const std::string dir = sys_ + "/class/net/" + name;
@@ -149,7 +149,7 @@ std::string_view KeptFile::read(std::string& buffer) const {
         ::pread(fd_.get(), buffer.data() + have, buffer.size() - have, static_cast<off_t>(have));
     if (n < 0) return {};
     have += static_cast<std::size_t>(n);
-    // One read of such a file gives all of it, unless the buffer is full.
+    // One read returns all of such a file, unless the buffer is full.
     if (have < buffer.size()) return std::string_view(buffer).substr(0, have);
     buffer.resize(buffer.size() * 2);
   }

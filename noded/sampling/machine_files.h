@@ -1,4 +1,4 @@
-// What the kernel counts for the whole machine.
+// The kernel's counters for the whole machine.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace gantry::sampling {
 
-// A small file of proc, sys or a cgroup that is read again and again: it stays open.
+// A small file of proc, sys or a cgroup that is read repeatedly, so it stays open.
 class KeptFile {
  public:
   KeptFile() = default;
@@ -23,20 +23,20 @@ class KeptFile {
   [[nodiscard]] bool is_there() const { return static_cast<bool>(fd_); }
   // The text is valid until the next read of any file with this buffer; empty if it cannot be read.
   std::string_view read(std::string& buffer) const;
-  // The number with which the file begins; 0 if there is none.
+  // The number at the start of the file; 0 if there is none.
   std::uint64_t number(std::string& buffer) const;
 
  private:
   Fd fd_;
 };
 
-// The number behind `name` in "name 12 ..." at the beginning of a line; 0 if it is not there.
+// The number after `name` in a line that starts "name 12 ..."; 0 if there is none.
 std::uint64_t keyed(std::string_view text, std::string_view name);
-// The number at the beginning of `text`, which is moved behind it and the spaces that follow.
+// The number at the start of `text`, which is moved past it and the following spaces.
 std::uint64_t take_number(std::string_view& text);
 std::string_view take_word(std::string_view& text);
 std::string_view take_line(std::string_view& text);
-// The total of the line "some" of a pressure file, in microseconds.
+// The total in the "some" line of a pressure file, in microseconds.
 std::uint64_t stalled_us(std::string_view text);
 constexpr Duration us_of(std::uint64_t n) {
   return microseconds(static_cast<std::int64_t>(n));
@@ -45,12 +45,12 @@ constexpr Duration us_of(std::uint64_t n) {
 class MachineFiles {
  public:
   // Paths of proc and sys. `memory_traffic_most` is in bytes per second; 0 = not known, and then
-  // nobody can say how full the memory's channels are.
+  // saturation of the memory bus cannot be computed.
   MachineFiles(std::string proc, std::string sys, std::uint64_t memory_traffic_most);
 
-  // Fills all of the sample but its jobs and its time.
+  // Fills in the sample except its jobs and its time.
   void read(neighbours::Sample& sample);
-  // "254:0" -> "vda", of disks that are counted.
+  // "254:0" -> "vda", for the disks that are counted.
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& disks() const {
     return disks_;
   }
@@ -78,19 +78,19 @@ class MachineFiles {
   std::map<std::string, std::string, std::less<>> disks_;
 };
 
-// What the kernel counts for one attempt: its cgroup, and the link of its network.
+// The kernel's counters for one attempt: of its cgroup, and of its network link.
 
 using DiskNames = std::map<std::string, std::string, std::less<>>;  // "254:0" -> "vda"
 
-// What is known of an attempt beside its counts.
+// What is known of an attempt besides its counters.
 struct WatchedJob {
   proto::AttemptKey key;
   std::string cgroup;               // below the node's directory: "job_7.1"
   std::vector<std::uint16_t> cpus;  // sorted; empty = all
   std::int64_t memory_limit = 0;    // 0 = none
-  std::string network_sys;          // sysfs of its network namespace; "" = it has none
-  std::uint64_t network_limit = 0;  // bytes per second each way; 0 = none
-  std::uint64_t io_limit = 0;       // bytes per second of each disk; 0 = none
+  std::string network_sys;          // sysfs of its network namespace; "" = none
+  std::uint64_t network_limit = 0;  // limit in bytes per second each way; 0 = none
+  std::uint64_t io_limit = 0;       // limit in bytes per second for each disk; 0 = none
   friend bool operator==(const WatchedJob&, const WatchedJob&) = default;
 };
 
@@ -99,7 +99,7 @@ class JobFiles {
   // `monitored`: its monitoring group (MonitorGroups), which may not be there.
   JobFiles(const runtime::CgroupLayout& layout, const std::string& monitored, WatchedJob job);
   [[nodiscard]] const WatchedJob& job() const { return job_; }
-  // The disks on which it is held back for others' sake.
+  // The disks on which it is throttled for the sake of others.
   void hold(const std::string& disk) { held_.insert(disk); }
   void let_go(const std::string& disk) { held_.erase(disk); }
   neighbours::JobCount read(const DiskNames& disks, std::string& buffer) const;

@@ -68,7 +68,7 @@ std::vector<std::string> Sampler::not_counted() const {
 
 namespace {
 
-// A process may be born while its parent is being moved, so they are looked at again.
+// A process may be forked while its parent is being moved, so the list is read again.
 constexpr unsigned kTimes = 3;
 
 }  // namespace
@@ -109,7 +109,7 @@ void MonitorGroups::remove_others() {
       ::rmdir((groups_ + name).c_str());
 }
 
-// The kernel takes one thread with each write.
+// The kernel accepts one thread per write.
 void MonitorGroups::move_processes(const std::string& cgroup) const {
   const Fd tasks(::open((path_of(cgroup) + "/tasks").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!tasks) return;

@@ -23,12 +23,12 @@ namespace {
 
 constexpr int kMostLinks = 40;
 constexpr int kMostTries = 100;
-constexpr int kLookMs = 200;  // how often the shim looks whether it is told to end
+constexpr int kLookMs = 200;  // how often the shim checks whether it is told to end
 constexpr int kWritePatienceMs = 2'000;
 constexpr const char* kEverybody = ", in a directory where everybody may make files";
 constexpr const char* kAllowed = "; a regular file, a named pipe or /dev/null is allowed";
 
-// Returns -1, with errno set, when it fails.
+// Returns -1, with errno set, on failure.
 int open_path(int directory, const std::string& path, int flags, unsigned mode) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
@@ -44,7 +44,8 @@ int open_path(int directory, const std::string& path, int flags, unsigned mode) 
 Result<void> check_kind(const Fd& fd, const std::string& path) {
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return fail_errno(code_of_path_error(errno), path);
-  // A descriptor of a directory would lead out of the container, to the host's own mounts.
+  // A descriptor of a directory would give access to the host's own mounts, outside of the
+  // container.
   if (S_ISDIR(st.st_mode)) return fail(ErrorCode::invalid_argument, path + ": is a directory");
   const bool null = S_ISCHR(st.st_mode) && st.st_rdev == ::makedev(1, 3);
   if (null) return {};
@@ -54,7 +55,7 @@ Result<void> check_kind(const Fd& fd, const std::string& path) {
   return check_holds_files(fd, path);
 }
 
-// What a job may not see is to it as if it were not there.
+// What a job may not see is reported to it as missing.
 tl::unexpected<Error> not_shown(const std::string& path) {
   return fail(ErrorCode::not_found, errno_text(path, ENOENT));
 }
@@ -68,7 +69,7 @@ Split split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// May everybody make files in this directory, and remove only their own?
+// Whether every user may make files in this directory but remove only own ones.
 bool is_shared(const struct stat& directory) {
   return (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
@@ -94,8 +95,8 @@ Result<Fd> AsUser::open(const std::string& path, int flags) const {
 }
 
 // In a directory where everybody may make files, another user may have put a file there in advance,
-// or a second name of a file that belongs to the job's owner. The kernel makes much the same checks
-// where fs.protected_regular, protected_fifos and protected_hardlinks are set.
+// or a hard link to a file of the job's owner. The kernel makes similar checks if
+// fs.protected_regular, protected_fifos and protected_hardlinks are set.
 Result<void> AsUser::check_kept_apart(const Fd& file, const Fd& directory,
                                       const std::string& path) const {
   struct stat here {
@@ -110,8 +111,8 @@ Result<void> AsUser::check_kept_apart(const Fd& file, const Fd& directory,
   return {};
 }
 
-// Returns where a link leads, or nothing if it is no link. The kernel's own links are refused: the
-// text of such a link names another file than the one to which the link leads.
+// Returns the target of a link, or nullopt if it is no link. Magic links of the kernel are refused:
+// the text of such a link is not the file that it opens.
 Result<std::optional<std::string>> AsUser::target_of(const Fd& link, const Fd& directory,
                                                      const std::string& path) const {
   struct stat here {
@@ -130,10 +131,9 @@ Result<std::optional<std::string>> AsUser::target_of(const Fd& link, const Fd& d
   return target;
 }
 
-// First opens a descriptor that can neither read nor write, then looks what it is, then opens the
-// same file again through that descriptor. So no name is looked up twice, and no device sees an
-// open. A link at the end of the path is read in the same way, and followed from the directory that
-// it lies in.
+// First opens an O_PATH descriptor, which can neither read nor write, then checks its type, then
+// opens the same file again through that descriptor. So no name is resolved twice, and no device is
+// opened. A link at the end of the path is read in the same way, and followed from its directory.
 Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode) const {
   if (given.empty() || given.front() != '/')
     return fail(ErrorCode::invalid_argument, given + ": not an absolute path");
@@ -149,7 +149,7 @@ Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode)
     if (!there && errno == ENOENT && (flags & O_CREAT) != 0) {
       TRY(check_holds_files(directory, given));
       Fd fd(open_path(directory.get(), name, careful | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
-      if (!fd && errno == EEXIST) continue;  // somebody has made the file meanwhile
+      if (!fd && errno == EEXIST) continue;  // another process has made the file meanwhile
       if (!fd) return fail_errno(code_of_path_error(errno), given);
       ::fcntl(fd.get(), F_SETFL, flags & O_APPEND);
       return fd;
@@ -179,14 +179,14 @@ bool AsUser::may(const Fd& fd, int how) const {
 
 namespace {
 
-// The child's last message; each message before it carries one descriptor.
+// The child's last message; each earlier message carries one descriptor.
 struct Outcome {
-  std::int32_t code = 0;  // an ErrorCode; 0 = done
+  std::int32_t code = 0;  // an ErrorCode; 0 = success
   std::uint64_t facts = 0;
 };
 constexpr std::size_t kMostText = kMaxPassedBytes - sizeof(Outcome);
 
-// The shim has SIGTERM blocked and takes it from a descriptor; this only looks whether it is
+// The shim has SIGTERM blocked and reads it from a descriptor; this only checks whether it is
 // pending.
 bool told_to_end() {
   sigset_t waiting;

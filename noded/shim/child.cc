@@ -40,8 +40,8 @@ bool place(int fd, int target) {
   return ::fcntl(fd, F_SETFD, 0) == 0;
 }
 
-// Makes file systems read-only in the child's own mount namespace; nothing of it reaches the host.
-// What the host mounts later appears there with the rights that it has on the host.
+// Makes file systems read-only in the child's own mount namespace, without effect on the host. What
+// the host mounts later appears there with the host's rights.
 bool close_to_writing(const ChildSpec& spec) {
   const char* open = spec.writable.empty() ? nullptr : spec.writable.c_str();
   mount_attr apart{}, read_only{}, writable{};
@@ -54,8 +54,8 @@ bool close_to_writing(const ChildSpec& spec) {
          (open == nullptr || ::mount_setattr(AT_FDCWD, open, 0, &writable, sizeof writable) == 0);
 }
 
-// Runs between vfork and exec and shares the shim's memory, so it makes system calls and nothing
-// else. It returns only on failure, with the step that failed.
+// Runs between vfork and exec and shares the shim's memory, so it makes only system calls. It
+// returns only on failure, with the call that failed.
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
                    const sigset_t* signals) {
   if (spec.own_group) ::setpgid(0, 0);
@@ -63,7 +63,7 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     const rlimit both{limit.soft < limit.most ? limit.soft : limit.most, limit.most};
     if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
   }
-  // Moves the sources to high numbers first: one may lie where another one must land.
+  // Moves the sources to high numbers first, because one may have the number that another must get.
   std::array<int, kMaxMore> moved{-1, -1, -1, -1};
   for (std::size_t i = 0; i < spec.more.size() && i < kMaxMore; ++i)
     moved[i] = ::fcntl(spec.more[i], F_DUPFD_CLOEXEC, 64);
@@ -91,7 +91,7 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     if (const char* failed =
             become_user(spec.uid, spec.gid, spec.groups.data(), spec.groups.size()))
       return failed;
-  // If the shim is killed, no tool is left behind. A change of ids would take this back.
+  // If the shim is killed, this child is killed too. A change of ids would reset this setting.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::chdir(spec.cwd.c_str()) != 0) return "working directory";
   ::sigprocmask(SIG_SETMASK, signals, nullptr);
@@ -100,7 +100,7 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
 }
 
 struct Failure {
-  const char* what = nullptr;  // a literal
+  const char* what = nullptr;  // a string literal
   int error = 0;
 };
 
@@ -115,8 +115,8 @@ __attribute__((noinline)) pid_t start(const ChildSpec& spec, int null, char** ar
   return pid;
 }
 
-// Forks, and does not vfork: the child must not share a stack that it leaves through another call.
-// Returns -1 where the kernel cannot do it.
+// Uses fork instead of vfork: with vfork the child would return through a stack that it shares.
+// Returns -1 if the kernel cannot do it.
 pid_t born_into(const ChildSpec& spec, int null, char** argv, char** env, const sigset_t* signals,
                 Failure& failed) {
   int ends[2];
@@ -224,7 +224,7 @@ HelperEnd await(int pid, const Fd& output, Signals& signals, Duration timeout,
     if (!w.stopped.empty()) ::kill(-pid, SIGKILL);
     if (::waitpid(pid, &w.status, WNOHANG) == pid) break;
   }
-  while (open) {  // reads what is left in the pipe; a background process may keep the pipe open
+  while (open) {  // reads the rest of the pipe; a background process may keep the pipe open
     char buffer[1024];
     const ssize_t n = ::read(output.get(), buffer, sizeof buffer);
     if (n <= 0) break;

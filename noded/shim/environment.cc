@@ -29,7 +29,8 @@ bool about_the_job(std::string_view name) {
   return false;
 }
 
-// Is the text well-formed UTF-8 without NUL? Overlong forms and surrogates are refused (RFC 3629).
+// Whether the text is well-formed UTF-8 without NUL. Overlong forms and surrogates are refused (RFC
+// 3629).
 bool is_text(std::string_view s) {
   for (std::size_t i = 0; i < s.size();) {
     const auto c = static_cast<unsigned char>(s[i]);
@@ -51,7 +52,7 @@ bool is_text(std::string_view s) {
 }
 
 constexpr std::size_t kMostOfOne = 128 << 10;   // MAX_ARG_STRLEN, with the zero at the end
-constexpr std::size_t kMostInAll = 1536 << 10;  // a part of the 2 MiB that a stack of 8 MiB allows
+constexpr std::size_t kMostInAll = 1536 << 10;  // part of the 2 MiB that a stack of 8 MiB allows
 
 Result<void> check_text(const std::string& what, std::string_view text) {
   if (!is_text(text))
@@ -62,8 +63,8 @@ Result<void> check_text(const std::string& what, std::string_view text) {
   return {};
 }
 
-// Adds the driver's libraries behind the directories that the job or the image names: these may be
-// there for good reasons.
+// Adds the driver's libraries after the directories that the job or the image names, which have
+// priority.
 void add_driver_libraries(const LaunchRequest& request, std::map<std::string, std::string>& env) {
   if (std::ranges::none_of(request.mounts, [](const LaunchMount& m) {
         return m.path.starts_with(kDriverLibraries);
@@ -74,9 +75,8 @@ void add_driver_libraries(const LaunchRequest& request, std::map<std::string, st
   path += (path.empty() ? "" : ":") + std::string(kDriverLibraries);
 }
 
-// The devices are those of this node, whatever the environment of srun says: that one may come from
-// another node, or from outside of the job. The program reads these variables; nothing of ours goes
-// by them.
+// The devices are those of this node, whatever srun's environment contains: it may come from
+// another node, or from outside of the job. Only the program reads these variables, not Gantry.
 void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
   constexpr std::array<std::string_view, 9> kNames{
       "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -91,7 +91,7 @@ void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env)
   if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
 }
 
-// The same: where the job's secrets and tokens are, if it has some.
+// Likewise: the directory of the job's secrets and tokens, if it has some.
 void put_secret_places(const LaunchRequest& job, std::map<std::string, std::string>& env) {
   if (job.secrets_dir.empty()) return;
   for (const char* name :
@@ -99,7 +99,7 @@ void put_secret_places(const LaunchRequest& job, std::map<std::string, std::stri
     if (const auto it = job.env.find(name); it != job.env.end()) env[name] = it->second;
 }
 
-// Distance of each GPU from these cores; empty: not known.
+// Distance of each GPU from these cores; empty if unknown.
 std::vector<std::uint32_t> distances(const std::vector<VisibleGpu>& gpus,
                                      const std::vector<std::uint16_t>& cpus) {
   std::vector<std::uint32_t> out;
@@ -109,15 +109,15 @@ std::vector<std::uint32_t> distances(const std::vector<VisibleGpu>& gpus,
   return out;
 }
 
-// A client of an older release sends the binding only as a variable. A client of today does so,
-// too, if the variable cannot be read; that matters only on nodes with GPUs.
+// A client of an older release sends the binding only as a variable. A present client does so only
+// if it cannot parse the variable; that matters only on nodes with GPUs.
 Result<GpuBind> gpu_bind_of(const StepRequest& step) {
   if (step.gpu_bind) return *step.gpu_bind;
   const auto variable = step.env.find(kGpuBindVariable);
   return variable == step.env.end() ? GpuBind{} : parse_gpu_bind(variable->second);
 }
 
-// Numbers from 0 on instead of places among the job's GPUs, where GPUs have numbers.
+// The GPUs' numbers from 0 on instead of their places among the job's GPUs, if GPUs have numbers.
 void number_again(std::vector<VisibleGpu>& gpus) {
   std::vector<int> numbers;
   for (const VisibleGpu& gpu : gpus) {
@@ -146,7 +146,7 @@ void put_own_gpus(const LaunchRequest& job, const StepRequest& step,
   env["CUDA_VISIBLE_DEVICES"] = joined(own, [](const VisibleGpu& gpu) { return gpu.name(); });
   env["NVIDIA_VISIBLE_DEVICES"] = joined(own, [](const VisibleGpu& gpu) { return gpu.uuid; });
   env["SLURM_GPUS_ON_NODE"] = env["GANTRY_GPUS_ON_NODE"] = std::to_string(own.size());
-  // The numbers of the job's GPUs stand in the order of its devices; slices of one GPU share one.
+  // The numbers of the job's GPUs are in the order of its devices; slices of one GPU share one.
   const auto held = job.env.find("SLURM_JOB_GPUS");
   const std::vector<std::string> all =
       held == job.env.end() ? std::vector<std::string>() : split(held->second, ',');

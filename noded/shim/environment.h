@@ -11,17 +11,17 @@
 
 namespace gantry::runtime {
 
-// A variable of the image wins over one that the user's shell happened to have (PATH, LANG,
-// LD_LIBRARY_PATH ...), but never over one that describes the job or the user. PATH, HOME, USER,
-// LOGNAME, SHELL and TMPDIR are always set. invalid_argument: the environment or the script's
-// arguments hold bytes that config.json cannot (no UTF-8), or more than the kernel gives a program.
+// A variable of the image overrides one of the user's shell (PATH, LANG, LD_LIBRARY_PATH ...), but
+// never one that describes the job or the user. PATH, HOME, USER, LOGNAME, SHELL and TMPDIR are
+// always set. Error invalid_argument: the environment or the script's arguments are no UTF-8, which
+// config.json needs, or are larger than the kernel allows.
 Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
                                                        const ImageConfig& image);
 
-// The job's GPUs that the step has. `alone`: its tasks can open no others of the job's, so that the
-// CUDA runtime numbers those of the step from 0 on.
+// The job's GPUs that the step has. `alone`: its tasks cannot open the job's other GPUs, so the
+// CUDA runtime numbers the step's GPUs from 0 on.
 std::vector<VisibleGpu> gpus_of_step(const LaunchRequest& job, const StepRequest& step, bool alone);
-// The job's devices that the step may not open: those of GPUs that it does not have.
+// The job's devices that the step may not open: those of GPUs that the step does not have.
 std::vector<DeviceRule> devices_closed_to(const LaunchRequest& job, const StepRequest& step);
 
 struct TaskEnvironment {
@@ -29,8 +29,9 @@ struct TaskEnvironment {
   std::string note;                    // for its standard error, if the binding of GPUs is verbose
 };
 
-// Of task `index` on this node, which has these cores. The variables about GPUs are those of this
-// node and of the step, which has `gpus`. It fails if the step's binding of GPUs is impossible.
+// Returns the environment of task `index` on this node; `cpus` are its cores. The variables about
+// GPUs are those of this node and of the step, which has `gpus`. It fails if the step's binding of
+// GPUs is impossible.
 Result<TaskEnvironment> task_environment(const LaunchRequest& job, const StepRequest& step,
                                          const std::vector<VisibleGpu>& gpus, std::uint32_t index,
                                          const std::vector<std::uint16_t>& cpus);

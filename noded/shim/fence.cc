@@ -11,10 +11,10 @@ namespace gantry::runtime {
 
 namespace {
 
-// Pause before SIGKILL is sent again, if the first did not end the job.
+// Pause before SIGKILL is sent again, if the first one did not end the job.
 constexpr Duration kKillAgain = seconds(1);
 
-// Returns how long the job may still run; nothing where there is no fencing.
+// Returns how long the job may still run; nullopt without fencing.
 std::optional<Duration> time_left(const Shim& shim) {
   const auto text = read_file(shim.setup.state_dir + "/" + kContactFile);
   const auto contact = text ? parse_contact(*text) : std::nullopt;
@@ -25,7 +25,7 @@ std::optional<Duration> time_left(const Shim& shim) {
 }  // namespace
 
 bool fence_is_over(Shim& shim) {
-  if (shim.fenced) return true;  // once fenced, a job stays so
+  if (shim.fenced) return true;  // a fenced job stays fenced
   const auto left = time_left(shim);
   shim.fenced = left && *left <= Duration{};
   return shim.fenced;

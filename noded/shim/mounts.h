@@ -12,27 +12,28 @@
 
 namespace gantry::runtime {
 
-// How a job may use a bind mount. Set-uid bits and device nodes work in none of them.
+// The access of a job to a bind mount. Set-uid bits and device nodes are disabled in all of them.
 enum class Access { read_only, read_write };
 
-// Makes a private, detached copy of the mount tree at `source` (a descriptor), with these limits.
+// Makes a private, detached copy of the mount tree at `source` (a descriptor), with this access.
 Result<Fd> clone_tree(const Fd& source, Access access, bool recursive, bool no_exec = false);
 Result<void> attach_tree(const Fd& tree, const Fd& target);
-Result<void> attach_tree(const Fd& tree, const std::string& target);  // trusted paths only
+Result<void> attach_tree(const Fd& tree, const std::string& target);  // only for trusted paths
 
 Result<void> mount_tmpfs(const std::string& target, const std::string& options,
                          bool no_exec = false);
 
-// How many files, directories and links a tmpfs of a job may hold, in `bytes` of room: twice as
-// many as it has pages. Empty ones take none of its room, but memory of the kernel, which not every
-// kernel counts to the job.
+// How many files, directories and links a tmpfs of `bytes` for a job may hold: twice as many as it
+// has pages. Empty ones use none of its bytes, but kernel memory, which not every kernel counts for
+// the job.
 inline std::int64_t tmpfs_files(std::int64_t bytes) {
   return std::max<std::int64_t>(1024, bytes / 2048);
 }
-// Options for mount_tmpfs() with both limits, beginning with a comma.
+// Options for mount_tmpfs() with both limits, starting with a comma.
 std::string tmpfs_limits(std::int64_t bytes);
 
-// Resolves `path` with `root` as "/"; the path cannot leave it. Links are followed or refused.
+// Resolves `path` with `root` as "/"; the path cannot leave it. Links are followed or refused, as
+// asked.
 enum class Links { followed, refused };
 Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags,
                         Links links = Links::followed);

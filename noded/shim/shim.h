@@ -1,4 +1,4 @@
-// One shim: its order, its node's setup, and how it reports to noded and leaves its records.
+// One shim: its order, its node's setup, its reports to noded and its records.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ struct Shim {
   std::string dir;  // the job's directory
   Fd dir_fd;
   std::optional<StepId> step;
-  bool fenced = false;  // the time that it may run without the controller is over; see fence.h
+  bool fenced = false;  // the time that it may run without the controller has passed; see fence.h
 };
 
 // Sends a datagram to noded. It does no harm if nobody listens.
 void notify(const Shim& shim, NoteKind kind);
-// Writes exit.msgpack durably. If the disk is full it tries again for a while: to lose an exit
+// Writes exit.msgpack durably. If the disk is full it retries for a while, because losing an exit
 // status is worse than a shim that stays longer.
 void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record);
 // "node n1: TEXT"

@@ -15,7 +15,7 @@
 namespace gantry::runtime {
 namespace {
 
-// What rclone ends with when the source is not there.
+// rclone's exit status when the source does not exist.
 constexpr int kNoDirectory = 3, kNoFile = 4, kNothingCopied = 9;
 
 std::string find_rclone() {
@@ -24,13 +24,13 @@ std::string find_rclone() {
   return {};
 }
 
-// `memory`: of the job, in bytes, 0 = no limit. The copy counts to it, and leaves the half of it to
-// the pages of what it copies.
+// `memory` is the job's limit in bytes, 0 = no limit. The copy counts for it, and leaves half of it
+// to the page cache of what it copies.
 std::vector<std::string> environment_of(const ObjectStore& store, const StoreKeys& keys,
                                         std::int64_t memory) {
   std::map<std::string, std::string> env{{"PATH", "/usr/bin:/bin"},
                                          {"HOME", "/nonexistent"},
-                                         {"RCLONE_CONFIG", ""},  // none: not the user's own
+                                         {"RCLONE_CONFIG", ""},  // not the user's own configuration
                                          {"RCLONE_CONFIG_STORE_TYPE", "s3"},
                                          {"RCLONE_CONFIG_STORE_PROVIDER", "Other"},
                                          {"RCLONE_CONFIG_STORE_ENDPOINT", store.endpoint},
@@ -63,7 +63,7 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
   spec.argv.insert(spec.argv.end(),
                    {whole ? "copy" : "copyto", way == Way::in ? there : copy.path,
                     way == Way::in ? copy.path : there, "--retries=3", "--low-level-retries=3",
-                    // A key that is not there is a directory with nothing in it to rclone.
+                    // To rclone a missing key looks like an empty directory.
                     "--ignore-times", "--error-on-no-transfer", "--contimeout=20s", "--timeout=2m",
                     "--transfers=2", "--checkers=2", "--buffer-size=4M", "--log-level=ERROR"});
   spec.env = environment_of(*request.objects, keys, request.memory);
@@ -74,7 +74,7 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
   }
   spec.own_group = true;
   spec.goes_first = true;
-  // What the copy uses is the job's, and is held to the job's limits.
+  // What the copy uses counts for the job, and within the job's limits.
   const auto entries = open_cgroup_entries(shim.setup.cgroups, job_cgroup(request.key));
   const Fd directory = open_cgroup_directory(shim.setup.cgroups, job_cgroup(request.key));
   spec.cgroup = &entries;
@@ -89,7 +89,7 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
                 what + ": there is no " + (way == Way::in ? "such key" : "such file"));
   const auto said = said_of("rclone", std::move(*end));
   if (!said) {
-    // What the user may not write to is no fault of this node: another one would refuse it too.
+    // A path that the user may not write is not this node's fault: every node would refuse it.
     const bool refused = said.error().message.find("permission denied") != std::string::npos;
     return fail(refused ? ErrorCode::permission_denied : said.error().code,
                 what + ": " + said.error().message);

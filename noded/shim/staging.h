@@ -9,13 +9,13 @@
 
 namespace gantry::runtime {
 
-// Call these in the shim's own mounts, where the site's storage is covered. not_found: there is no
-// such key, or the user's path does not exist.
+// Call these in the shim's own mounts, where the site's storage is hidden. Error not_found: there
+// is no such key, or the user's path does not exist.
 Result<void> stage_in(const Shim& shim, Signals& signals);
 Result<void> stage_out(const Shim& shim, Signals& signals);
 
-// The keys in the content of a secret: "ACCESS:SECRET", the two on lines of their own, or a file of
-// AWS's form (aws_access_key_id = ...).
+// The keys in the content of a secret: "ACCESS:SECRET", both on separate lines, or a file in AWS's
+// format (aws_access_key_id = ...).
 struct StoreKeys {
   std::string access, secret, session;  // session: "" = none
 };

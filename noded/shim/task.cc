@@ -32,18 +32,18 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kReportFd = 3;   // number of the pipe for reports in the tasks, until exec
-constexpr int kProgramFd = 5;  // number of the program's descriptor, until exec
+constexpr int kReportFd = 3;   // the report pipe's number in the tasks, until exec
+constexpr int kProgramFd = 5;  // the number of the program's descriptor, until exec
 static_assert(kMoreFd == kProgramFd + 1);
 constexpr int kMaxCapability = 63;
-constexpr std::size_t kMostNumaNodes = 1024;  // as the kernel's own largest number of them
+constexpr std::size_t kMostNumaNodes = 1024;  // the kernel's largest number of NUMA nodes
 
 // The report of a child before it executes its program; small enough to be written in one piece.
 struct Report {
   enum Kind : std::int32_t { started, task_failed, place_failed } kind;
   std::int32_t index;  // of the task
-  std::int32_t value;  // started: pid; else errno
-  char what[40];       // the step that failed
+  std::int32_t value;  // if started: pid; else errno
+  char what[40];       // the call that failed
 };
 
 void report(int fd, Report::Kind kind, int index, int value, const char* what) {
@@ -67,7 +67,7 @@ void limit(__rlimit_resource_t resource, rlim_t soft, rlim_t hard) {
   ::setrlimit(resource, &wanted);
 }
 
-// The soft limits that are asked for, as far as the hard limits allow. It allocates nothing.
+// The requested soft limits, as far as the hard limits allow. It allocates nothing.
 void lower_limits(const ProcessLimits& asked) {
   for (const SoftLimit& wanted : asked.soft) {
     const auto resource = static_cast<__rlimit_resource_t>(resource_of(wanted.name));
@@ -97,7 +97,7 @@ bool filter_calls(const std::string& bpf) {
   return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A node without NUMA has no such call, and needs none.
+// A kernel without NUMA has no such call, and needs none.
 void bind_memory(const std::vector<std::uint16_t>& nodes, bool preferred) {
   if (nodes.empty()) return;
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
@@ -120,7 +120,7 @@ void place_descriptors(const TaskSpec& task, int pipe) {
   std::vector<int> places{task.in, task.out, task.err, pipe, task.extra, task.program};
   places.insert(places.end(), task.more.begin(), task.more.end());
   const int count = static_cast<int>(places.size());
-  for (int& fd : places)  // copies all to numbers above their places
+  for (int& fd : places)  // copies all descriptors to numbers above their final ones
     fd = fd < 0 ? -1 : ::fcntl(fd, F_DUPFD, std::max(64, count));
   for (int i = 0; i < count; ++i) {
     const int from = places[static_cast<std::size_t>(i)];
@@ -134,8 +134,8 @@ void place_descriptors(const TaskSpec& task, int pipe) {
   ::close_range(static_cast<unsigned>(count), ~0u, 0);
 }
 
-// The owner opens the terminal inside the container. So it belongs to the container and to the
-// owner, and has a name there.
+// The owner opens the terminal inside the container, so it belongs to the container and the owner,
+// and has a name there.
 bool take_terminal(const proto::TerminalSize& size) {
   Fd master(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   const int unlocked = 0;
@@ -158,7 +158,7 @@ bool take_terminal(const proto::TerminalSize& size) {
     report(kReportFd, Report::task_failed, index, errno, what);
     ::_exit(code);
   };
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // until exec no process of the job may trace this one
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // until exec, no process of the job may trace this one
   ::setsid();
   place_descriptors(task, pipe);
   pin(task.cpus);

@@ -1,9 +1,9 @@
 // Starts processes with a job's rights: the tasks of a step, inside a running container's
 // namespaces, and the script of runtime `process`, outside of any container. No OCI runtime is
-// involved: an exec through crun costs 10 ms a task, this takes well under one. A task is confined
-// as the container is: by its namespaces, its cgroup, the owner's ids, no capabilities (bounding
-// set included), no new privileges and the same system call filter. It has no descriptors but 0, 1
-// and 2 (and `extra`, and `more`).
+// involved: an exec through crun costs 10 ms a task, this takes much less than one. A task is
+// confined like the container: by its namespaces, its cgroup, the owner's ids, no capabilities
+// (bounding set included), no new privileges and the same system call filter. Its only descriptors
+// are 0, 1 and 2 (and `extra`, and `more`).
 #pragma once
 
 #include <string>
@@ -24,8 +24,9 @@ struct TaskSpec {
   std::vector<std::string> env;     // "NAME=value"
   std::vector<std::uint16_t> cpus;  // affinity; empty = not changed
   std::vector<std::uint16_t> mems;  // NUMA nodes of its memory; empty = not changed
-  bool mems_preferred = false;      // others may be used if these are full
-  std::string note;  // written to its standard error before it begins, with its number for "{pid}"
+  bool mems_preferred = false;      // other NUMA nodes may be used if these are full
+  std::string
+      note;  // written to its standard error before it begins, with its process id for "{pid}"
   int in = -1, out = -1, err = -1;  // all three must be given
   int extra = -1;                   // one more descriptor, as kExtraFd; -1 = none
   std::vector<int> more;            // further descriptors, from kMoreFd on
@@ -34,7 +35,7 @@ struct TaskSpec {
   // terminal's other side is passed to the shim over `extra` (a SEQPACKET), which the program does
   // not get.
   std::optional<proto::TerminalSize> terminal;
-  const ProcessLimits* limits = nullptr;  // asked for; nullptr = the node's own
+  const ProcessLimits* limits = nullptr;  // requested limits; nullptr = the node's own
 };
 
 struct TaskPlace {
@@ -42,18 +43,18 @@ struct TaskPlace {
   const std::vector<Fd>* cgroup = nullptr;
   const Owner* owner = nullptr;
   std::string cwd;          // inside the container
-  std::string seccomp_bpf;  // raw; "" = none
+  std::string seccomp_bpf;  // binary form; "" = none
   bool rootless = false;
   bool hardened = false;  // Landlock and no core dumps, as gantry-init does for the batch script
 };
 
 struct StartedTask {
   int pid = 0;        // in the shim's PID namespace; a child of the shim
-  std::string error;  // why its program could not be executed; the exit status says so too
+  std::string error;  // why its program could not be executed; the exit status shows that too
 };
 
-// Starts all tasks, or says what kept the first one from being started. A program that cannot be
-// executed does not make this call fail: its task exits with 127 or 126, and `error` says why.
+// Starts all tasks, or returns why the first one could not be started. A program that cannot be
+// executed is no failure of this call: its task exits with 127 or 126, and `error` has the reason.
 Result<std::vector<StartedTask>> start_tasks(const std::vector<TaskSpec>& tasks,
                                              const TaskPlace& place);
 

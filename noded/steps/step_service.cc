@@ -1,4 +1,4 @@
-// Permissions and launches. step_streams.cc has the streams of a grun without a network.
+// Permissions and launches. step_streams.cc handles the streams of a grun without a network.
 #include "noded/steps/step_service.h"
 
 #include <arpa/inet.h>
@@ -25,14 +25,14 @@ namespace gantry::node {
 
 namespace {
 
-// Limits of connections to the ROUTER: a grun asks one thing, and leaves.
+// Limits of connections to the ROUTER, where a grun sends one request and disconnects.
 constexpr std::size_t kMostAskers = 4'096;
 constexpr Duration kAskerTime = seconds(60);
 
 template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
 
-// True if receive_one() names every message that clients ask of a node. SocketHello belongs to
+// True if receive_one() handles every message that clients send to a node. SocketHello belongs to
 // net/user_socket.cc.
 constexpr bool complete() {
   return std::ranges::all_of(proto::kMessages, [](const proto::MessageRow& m) {
@@ -57,8 +57,8 @@ Answer answer_of(const Result<void>& result) {
                                           result.error().message})};
 }
 
-// The address of the first node's machine is of no use in a network of the job's own. Steps of
-// several components meet on the first node of all of them.
+// The address of the first node's machine cannot be used in a job's own network. Steps of several
+// components use the first node of all of them.
 void meet_by_name(const proto::LaunchStep& launch, const proto::StepPermission& permission,
                   StepEnvironment& environment) {
   if (!launch.meeting_point) return;
@@ -87,7 +87,7 @@ class ContainerSteps final : public StepRuntime {
   runtime::Runtime& runtime_;
 };
 
-// The address in network order, IPv4 as ::ffff:1.2.3.4; nothing if `host` is no number.
+// The address in network byte order, IPv4 as ::ffff:1.2.3.4; nullopt if `host` is not numeric.
 std::optional<std::array<std::uint8_t, 16>> number_of_host(const std::string& host) {
   std::array<std::uint8_t, 16> bytes{};
   if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return bytes;
@@ -147,9 +147,9 @@ bool StepService::receive_one() {
   }
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
-  // The peer may be gone, which harms only itself.
+  // If the peer is gone, that matters only to the peer.
   (void)router_.send(incoming->peer, out.view(), answer.body);
-  // Checking a signature costs time, so a client that showed a wrong one has to connect again.
+  // Checking a signature takes time, so a client with a wrong one has to connect again.
   if (!result) router_.close(incoming->peer);
   return true;
 }
@@ -181,7 +181,7 @@ Result<proto::StepPermission> StepService::signed_permission(const Message& mess
   return permission;
 }
 
-// A step may have no reader; then no address is dialled.
+// A step may have no reader; then no address is connected.
 template <class Message>
 Result<void> StepService::check_listener(const Message& message, const std::string& asker) const {
   if (message.io_address.empty()) return {};
@@ -247,7 +247,7 @@ Result<void> StepService::act(const proto::AttachStep& attach) {
   return runtime_->attach_step(attachment);
 }
 
-// What --cpu-bind and --mem-bind say; without them each task has its share of the step's CPUs.
+// Applies --cpu-bind and --mem-bind; without them each task gets its share of the step's CPUs.
 Result<void> StepService::bind_tasks(const proto::LaunchStep& launch,
                                      runtime::StepRequest& request) const {
   if (launch.cpu_bind == TaskBind{} && launch.mem_bind == TaskBind{}) return {};
@@ -301,7 +301,8 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.node_index = environment->node_index;
   request.cpus = order_cores(launch.core_order, runtime::cpus_here(here.cpus, options_.shared_cpus),
                              options_.socket_of, request.task_env.size());
-  // With overcommit there may be fewer cores than the tasks would have: then all share all.
+  // With overcommit there may be fewer cores than the tasks would have: then all tasks share all
+  // cores.
   request.bind_tasks =
       !here.cpus.empty() && here.cpus.size() >= std::size_t{here.tasks} * permission->cpus_per_task;
   request.node = options_.node;
@@ -463,7 +464,7 @@ proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event) {
   done.started = event.record.started.value_or(event.record.ended);
   done.ended = event.record.ended;
   done.usage = event.record.usage;
-  proto::NodeRelay relay;  // its channel 0 belongs to no connection: nobody waits for the answer
+  proto::NodeRelay relay;  // its channel 0 belongs to no connection, so nobody gets the answer
   relay.key = event.key;
   relay.type = static_cast<std::uint16_t>(proto::number_of<proto::StepDone>);
   relay.body = codec::encode(done);

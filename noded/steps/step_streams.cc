@@ -18,7 +18,7 @@ namespace gantry::node {
 namespace {
 constexpr Duration kTicketPatience = seconds(10);  // time for the first bytes of a stream
 
-// Makes the socket readable only when so many bytes have come, or when nothing more comes.
+// Makes the socket readable only when this many bytes have come, or no more will.
 void set_least(const net::Socket& socket, std::size_t bytes) {
   const int least = static_cast<int>(bytes);
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
@@ -136,15 +136,15 @@ void StepService::accept_streams() {
     net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const bool none_left =
         socket.fd() < 0 ? errno == EMFILE || errno == ENFILE : !net::leaves_room(socket.fd());
-    // The connection that has been silent longest makes room: a real dialler names its ticket at
-    // once.
+    // The connection that has been silent longest is closed to make room: a legitimate one sends
+    // its ticket at once.
     if (!waiting_.empty() && (none_left || waiting_.size() >= most_waiting_))
       waiting_.erase(waiting_.begin());
     if (socket.fd() < 0 || none_left) return;
     const std::uint64_t id = next_id_++;
     auto waiting = std::make_unique<Waiting>();
     waiting->socket = std::move(socket);
-    // Until the whole hello is there nothing is to be done, and this costs nothing.
+    // Until the whole hello has arrived there is nothing to do, and checking costs nothing.
     set_least(waiting->socket, net::stream_hello_bytes(kTicketBytes));
     waiting->readable =
         loop_.on_readable(waiting->socket.fd(), [this, id] { stream_readable(id); });
@@ -183,13 +183,13 @@ bool StepService::hand_stream(JobConnection& grun, const net::Socket& stream) {
   const net::Socket for_relay(ends[1]);
   const int fds[2] = {stream.fd(), for_relay.fd()};
   if (!net::pass_descriptors(grun.relay().fd(), fds, 0)) {
-    grun.relay() = {};  // the relay is gone: the next stream starts another one
+    grun.relay() = {};  // the relay is gone, so the next stream starts another
     return false;
   }
   return grun.pass_descriptor(for_job.fd());
 }
 
-// The ticket is read and not removed from the socket: the descriptor goes on with all of its bytes.
+// The ticket is peeked at, not removed: the descriptor is passed on with all its bytes.
 void StepService::stream_readable(std::uint64_t id) {
   const auto it = waiting_.find(id);
   if (it == waiting_.end()) return;
@@ -197,7 +197,7 @@ void StepService::stream_readable(std::uint64_t id) {
   char buffer[net::stream_hello_bytes(kTicketBytes)];
   const ssize_t n = ::recv(stream.socket.fd(), buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // If there are fewer bytes than a hello has, the dialler has gone, or the kernel is out of memory
+  // If fewer bytes arrive than a hello has, the other end has closed, or the kernel has no memory
   // for the connection.
   const auto ticket = net::read_ticket({buffer, static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
   if (ticket && *ticket) {

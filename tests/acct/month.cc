@@ -226,7 +226,7 @@ Month::Grant Month::grant_of(const std::string& text) {
   const Node& node = state_.node(out.node);
   sched::NodeGrant& g = out.grant;
   g.node = out.node;
-  // A job with whole nodes asked for one core.
+  // A job with whole nodes that asked for one core.
   const std::uint64_t cores = out.exclusive ? 1 : std::stoull(parts[1]);
   for (const std::uint16_t cpu : node.cpus)
     if (g.cpus.size() < cores && (cpu >= node.cpu_taken.size() || !node.cpu_taken[cpu]))

@@ -46,7 +46,7 @@ proto::NodeRegister registration(std::uint64_t epoch,
   return out;
 }
 
-// A controller with one node, whose store lies in a directory.
+// A controller with one node, whose store is in a directory.
 struct Controller {
   explicit Controller(const std::string& directory) : config(config_of(directory)), core(config) {
     auto opened = store::LmdbStore::open({.directory = directory, .map_bytes = 1 << 24});

@@ -116,7 +116,7 @@ TEST_CASE("records that are removed, moved, doubled or made anew are found") {
         std::string::npos);
   CHECK(says({good[0], good[0]}).find("line 2 has record 1") != std::string::npos);
   CHECK(says({good[0], "", good[1]}).find("line 2 is no record") != std::string::npos);
-  // A record with a sound hash of its own is none of this chain.
+  // A record with a correct hash that does not belong to this chain.
   auto forged = read_line(good[2])->record;
   forged.user = "mallory";
   std::string line = line_of(forged, read_line(good[2])->prev).text;
@@ -145,7 +145,7 @@ TEST_CASE("an unfinished record is cut off, and the next one says so") {
     REQUIRE(found.size() == left + 2);
     CHECK(found[left].why == "30 bytes of an unfinished record were cut off");
   }
-  // Nobody can say what follows a last record that was changed.
+  // The chain cannot continue after a last record that was changed.
   auto bad = lines_of(folder.file());
   bad.back()[20] = '~';
   put(folder.file(), bad);
@@ -174,7 +174,7 @@ TEST_CASE("the chain goes on from file to file") {
 TEST_CASE("pages have all records once and in their order, wherever they begin") {
   const Folder folder;
   write(folder.log(), 3'000);  // some 900 KiB
-  // Older records lie in a file of their own.
+  // Older records are in another file.
   const std::vector<std::string> lines = lines_of(folder.file());
   put(folder.log() + "/audit-000000000001.jsonl", {lines.begin(), lines.begin() + 1'000});
   put(folder.log() + "/audit-000000001001.jsonl", {lines.begin() + 1'000, lines.end()},

@@ -63,7 +63,7 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(offered({}, "gcancel -s US", 2) == Words{"USR1", "USR2"});
   CHECK(offered(environment, "gcancel 1", 1) == Words{"12", "13_3", "13_[4-9%2]", "15"});
   CHECK(offered(environment, "gctl hold 15", 2) == Words{"15"});
-  CHECK(offered(environment, "gctl logs 11", 2) == Words{"11"});  // it has ended
+  CHECK(offered(environment, "gctl logs 11", 2) == Words{"11"});  // job 11 has ended
   CHECK(offered(environment, "gctl show job 11", 3) == Words{"11"});
   CHECK(offered(environment, "gctl why 13_3", 2) == Words{"13_3"});
   CHECK(offered(environment, "gqueue -j 12", 2) == Words{"12"});
@@ -78,7 +78,7 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(of_slurm("scontrol requeueh", 1) == Words{"requeuehold"});
   CHECK(of_slurm("scontrol hold 15", 2) == Words{"15"});
   CHECK(of_slurm("scontrol show part", 2) == Words{"partition"});
-  CHECK(of_slurm("scontrol show job 11", 3) == Words{"11"});  // it has ended
+  CHECK(of_slurm("scontrol show job 11", 3) == Words{"11"});  // job 11 has ended
   CHECK(of_slurm("scontrol update JobId = 12", 4) == Words{"12"});
   CHECK(of_slurm("scontrol update PartitionName = de", 4) == Words{"debug"});
 }

@@ -1,5 +1,5 @@
-// Jobs that the controller's queue no longer has: every command asks accounting about them. What
-// never existed is an error, as is a user, partition or tenant that nobody knows.
+// Jobs that the controller's queue no longer has: every command asks accounting about them. Unknown
+// jobs, users, partitions and tenants are errors.
 #include <doctest/doctest.h>
 
 #include "cli/session.h"

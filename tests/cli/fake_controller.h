@@ -80,7 +80,7 @@ class FakeController {
   std::thread thread_;
 };
 
-// From now on it takes every submit, as job 42 of partition batch.
+// From now on it accepts every submit, as job 42 of partition batch.
 inline void accept_job(FakeController& fake) {
   proto::SubmitReply reply;
   reply.job = JobId{42};

@@ -1,6 +1,5 @@
 // Compares what every command prints, against a controller that gives fixed replies, with the files
-// in golden/. GANTRY_UPDATE_GOLDEN=1 writes these files anew, and the reviewer reads the
-// difference.
+// in golden/. GANTRY_UPDATE_GOLDEN=1 rewrites these files, and the reviewer reads the difference.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 

@@ -106,8 +106,8 @@ void in_pages(FakeController& fake) {
     const proto::HistoryPlace at = m.from.value();
     const bool first = at.revision == 1;
     proto::TenancyRevision some = all[first ? 1 : 0];
-    // The changes of the second revision come in another order, because the controller promises
-    // none.
+    // The changes of the second revision come in another order, because the order is not
+    // guaranteed.
     if (!first) some.changes = {some.changes[2 - at.change]};
     proto::TenancyHistoryReply reply{{some}};
     reply.page.emplace();

@@ -135,7 +135,7 @@ TEST_CASE("GPU options in Slurm's spelling give the number and model of GPUs") {
   CHECK(spec({"-G6", "-N2"}).shape.gpus_in_all == 0);
   CHECK(spec({"-G5", "-N1"}).shape.gpus_in_all == 0);
   CHECK(wrong({"-G1", "-N2"}).find("1 GPUs cannot be dealt to 2 nodes") != std::string::npos);
-  // With memory for each of them, a node that has fewer has less.
+  // With memory per GPU, a node with fewer GPUs has less memory.
   const JobShape memory = spec({"-G7", "-N2", "--mem-per-gpu=1G"}).shape;
   CHECK(memory.gpus_in_all == 7);
   CHECK(memory.memory_per_gpu == std::int64_t{1} << 30);

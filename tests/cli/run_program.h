@@ -1,5 +1,5 @@
-// Runs one of our commands as a user would: as a process with its own arguments, environment and
-// standard input.
+// Runs one of Gantry's commands as a user would: as a process with its own arguments, environment
+// and standard input.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ struct Run {
 };
 
 struct Call {
-  std::vector<std::string> argv;                   // argv[0] is a command of ours, or a path
+  std::vector<std::string> argv;                   // argv[0] is a command of Gantry, or a path
   std::map<std::string, std::string> environment;  // the whole environment except PATH, HOME, TZ
   std::string input;
   std::string directory;  // "" = a scratch directory

@@ -1,6 +1,6 @@
-// A command on a login node: it asks by the socket that client.conf names, and goes on over CURVE
-// where the socket is not there, refuses, or is silent. The daemon behind the socket is a thread of
-// this test, or a process of another user.
+// A command on a login node: it uses the socket named in client.conf, and falls back to CURVE if
+// the socket is missing, refuses, or is silent. The daemon at the socket is a thread of this test,
+// or a process of another user.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ enum class Says : std::uint8_t {
   answers,         // everything, as the controller would
   other_cluster,   // refuses the greeting
   prove_yourself,  // greets, then refuses the request as the controller does
-  alive_then_no,   // says that it lives, and later refuses the request
+  alive_then_no,   // reports that it is alive, and later refuses the request
   no_link,         // refuses the request, as it has no connection
   nothing,         // is silent
   closes,          // reads the request and closes
@@ -71,7 +71,7 @@ class FakeNode {
   static void refuse(int fd, std::uint64_t request, ErrorCode code) {
     send(fd, request, proto::ErrorReply{static_cast<std::uint16_t>(code), "no"});
   }
-  // False: the connection is to be closed.
+  // Returns false if the connection must be closed.
   bool handle(int fd, const net::StreamMessage& m) {
     if (m.header.type == static_cast<std::uint16_t>(proto::MessageType::SocketHello)) {
       ++greetings;

@@ -105,7 +105,7 @@ class Shim {
   net::SecureStream crypt_;
 };
 
-// Returns true once the other end has closed the connection; what it sends before is thrown away.
+// Returns true once the other end has closed the connection; bytes received before are discarded.
 bool is_closed(const net::Socket& socket, Duration patience) {
   const net::Deadline end(patience);
   char bytes[4096];

@@ -160,7 +160,7 @@ TEST_CASE("a table that grows fits the terminal: words are cut, the last column 
         "LEGS NAME\n100  centipede of\n     the sea\n4    cat\n");
   narrow.columns = 80;
   CHECK(print(format("%l %n", true), narrow, pets) == print(format("%l %n", true), {}, pets));
-  // A format with widths of its own is as it was asked for.
+  // A format with its own widths is not changed.
   narrow.columns = 5;
   CHECK(print(format("%30n|"), narrow, {{"cat", 4}}) == print(format("%30n|"), {}, {{"cat", 4}}));
 }

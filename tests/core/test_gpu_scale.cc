@@ -42,7 +42,7 @@ Config cluster(std::uint32_t nodes) {
   return config;
 }
 
-// GPU 0 of the first and of the last node is in MIG mode, so it can be cut into slices.
+// GPU 0 of the first and of the last node is in MIG mode, so it can be partitioned.
 GpuInventory gpus_of(std::uint32_t node, std::uint32_t nodes) {
   GpuInventory out;
   out.driver = "550.54.15";

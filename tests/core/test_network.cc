@@ -1,5 +1,5 @@
-// Which network profile a job has: who may ask for one, what it becomes at the launch, and what is
-// left of it when documents change meanwhile.
+// Which network profile a job has: who may ask for one, what it contains at the launch, and what is
+// left when documents change meanwhile.
 #include <fmt/core.h>
 
 #include "common/proto/job_network.h"

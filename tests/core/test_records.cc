@@ -1,6 +1,6 @@
 // A record in which every field differs from its default goes through load and fold and must come
-// out as the same bytes: a field that one of the two forgets would be missing then. The bytes also
-// stand in a golden file, because stores written by older releases hold such records.
+// out as the same bytes: a field that one of the two forgets would be missing then. The bytes are
+// also in a golden file, because stores written by older releases hold such records.
 // GANTRY_UPDATE_GOLDEN=1 rewrites that file.
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
-#include "common/codec/define.h"
 #include "common/codec/codec.h"
+#include "common/codec/define.h"
 #include "common/proto/node_report.h"
 #include "common/proto/tenant_events.h"
 #include "ctld/core/apply/load.h"

@@ -103,7 +103,7 @@ void put(std::string& out, std::string_view what, const std::vector<std::string>
   out += line + "\n";
 }
 
-// Whether the front door lets a message of this type in.
+// Whether access/front_door.h accepts a message of this type.
 template <class Message>
 std::string at_door(const State& state, Identity who) {
   Result<void> in;
@@ -140,7 +140,7 @@ std::string answer(const Identity& who, Ask ask) {
   const ReplyMessage reply = controller.ask(who, ask());
   if (const auto* error = reply.get_if<proto::ErrorReply>()) {
     const auto code = static_cast<ErrorCode>(error->code);
-    // Output of a job that waits is asked for too early by those who may have it.
+    // Output of a job that waits is requested too early by those who may have it.
     if (code == ErrorCode::wrong_state) return "yes";
     return code == ErrorCode::permission_denied ? "refused" : "unknown";
   }

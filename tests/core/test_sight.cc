@@ -173,7 +173,7 @@ TEST_CASE("nobody reads another tenant's names, nodes, users or jobs, or the dae
 TEST_CASE(
     "a question about a hidden name gets the same answer as one about a name that does not exist") {
   Cluster cluster;
-  // Each question is asked with a name of the other tenant and with a name that nobody has.
+  // Each request is made with a name of the other tenant and with a name that does not exist.
   const auto same = [&](const Identity& who, const std::string& hidden, const std::string& none,
                         auto ask) {
     std::string first = words_of(cluster.controller.ask(who, ask(hidden)));

@@ -154,7 +154,7 @@ void World::configure(const Words& w) {
                               {},   {},    {}, false,   node.gres, {}};
     }
   } else if (verb == "partition") {
-    // a restart reads the partition anew
+    // a restart makes the partition again
     std::erase_if(config_.partitions, [&](const PartitionConfig& old) {
       return core_ != nullptr && old.name == w.plain.at(1);
     });
@@ -192,7 +192,7 @@ std::string World::run(std::string_view text) {
     submit_together(w.plain.at(1), text);
   else if (!before)
     command(verb, w);
-  // A word that nobody looks for would make a scenario that says less than it seems to.
+  // An unused word in a command would make a scenario misleading.
   for (const auto& [key, value] : w.named)
     if (verb != "together" && !w.asked.contains(key))
       line(fmt::format("{} has no word {}", verb, key));

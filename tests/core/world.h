@@ -185,7 +185,7 @@ class World {
   [[nodiscard]] proto::AttemptKey key_of(const std::string& name) const;
   [[nodiscard]] std::string shown(JobId id) const;
   [[nodiscard]] std::string time_text(Instant t) const;  // "+1:30:00" since the beginning
-  // reads "+90m", which is so long from now on
+  // reads "+90m", this long after now
   [[nodiscard]] Instant time_of(const std::string& text) const;
 
   Config config_;
@@ -202,7 +202,7 @@ class World {
   std::uint64_t ticket_ = 0;  // the ticket of the last FetchLog
   std::string out_;
   proto::ApplyTenancy pending_;                 // documents for the next apply
-  std::string gate_;                            // that spoke last
+  std::string gate_;                            // the last gate that reported
   std::map<std::string, std::uint64_t> gates_;  // the revision of the table that each has
   bool quiet_ = false;                          // orders are not printed
 };

@@ -130,7 +130,8 @@ void World::idle_gpus(const std::string& text, proto::Heartbeat& beat) const {
   }
 }
 
-// held_up=VICTIM:CAUSE[:CULPRIT] on vda, for 20 seconds; held=JOB: it is held back there.
+// held_up=VICTIM:CAUSE[:CULPRIT]: a finding on vda, for 20 seconds; held=JOB: the job is throttled
+// there.
 void World::sharing(const Words& w, proto::Heartbeat& beat) const {
   if (const std::string* text = w.find("held_up")) {
     std::istringstream parts(*text);
@@ -247,7 +248,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
   line("nodes do not say " + what);
 }
 
-// Moves the time on. The core is called at each time that it asked for, and every node that is not
+// Advances the time. The core is called at each time that it asked for, and every node that is not
 // silent sends heartbeats.
 void World::advance(Duration length) {
   const Instant end = now_ + length;

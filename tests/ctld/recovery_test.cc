@@ -28,7 +28,7 @@ core::ClientRequest request(core::ClientMessage message) {
 }
 
 // A store with jobs of several classes, an array with tasks of their own, ended jobs, and events
-// behind the last fold.
+// after the last fold.
 struct Filled {
   Config config = alike_nodes(2, 4, std::int64_t{8} << 30);
   store::MemoryStore store;

@@ -1,5 +1,5 @@
-// Fuzzes the reading of JSON into our structs. What was read can be written, and reads back as the
-// same value (doubles are left out, because their last bit may differ).
+// Fuzzes the decoding of JSON. A decoded value can be written, and reads back as the same value
+// (doubles are left out, because their last bit may differ).
 #include <cstdint>
 
 #include "common/assert.h"

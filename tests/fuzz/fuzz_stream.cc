@@ -1,6 +1,5 @@
-// Fuzzes SecureStream as dialler and as listener, and the reader of its ticket. Also lets a proper
-// peer's bytes be overwritten somewhere: the receiver may then see only data that the peer really
-// sent.
+// Fuzzes SecureStream as client and as listener, and the reader of its ticket. Also overwrites
+// bytes of a valid peer: the receiver may then return only data that the peer really sent.
 #include <cstdint>
 
 #include "common/assert.h"

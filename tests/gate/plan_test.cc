@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "common/net/proxy_header.h"
-#include "gate/plan/layout.h"
 #include "gate/plan/config_text.h"
+#include "gate/plan/layout.h"
 #include "gate/plan/probe_state.h"
 #include "gate/plan/samples.h"
 
@@ -42,7 +42,7 @@ std::string lines(const std::vector<std::string>& commands) {
   return out;
 }
 
-// What a process has after the commands: the servers as they are wanted.
+// The state of a process after the commands: the servers as wanted.
 Seen seen_of(const Layout& layout) {
   Seen out;
   for (const auto& [name, backend] : layout.backends) {

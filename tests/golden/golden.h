@@ -1,6 +1,6 @@
-// Golden files: what a program prints, or makes a page of, lies in a file of the source tree. A
-// test compares the two. With GANTRY_UPDATE_GOLDEN=1 in the environment it rewrites the file
-// instead, and the reviewer reads the difference. Paths are relative to the source directory.
+// Golden files: the expected output of a program, or a generated page, is in a file of the source
+// tree. A test compares the two. With GANTRY_UPDATE_GOLDEN=1 in the environment it rewrites the
+// file instead, and the reviewer reads the difference. Paths are relative to the source directory.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -44,8 +44,8 @@ inline void check_golden(const std::string& path, const std::string& now) {
              "'; if that is meant, run with GANTRY_UPDATE_GOLDEN=1");
 }
 
-// The same where the page has other parts as well: `now` is a table, whose lines begin where
-// `first` stands and end before a blank line.
+// The same for a page that has other parts as well: `now` is a table that starts at the line
+// `first` and ends before a blank line.
 inline void check_golden_table(const std::string& path, const std::string& first,
                                const std::string& now) {
   const std::string golden = source_text(path);

@@ -1,5 +1,5 @@
 // Tests discovery against the stand-in driver: which GPUs there are, in which order, into which
-// slices they can be cut, and the reason if there is none or if one does not answer.
+// slices they can be partitioned, and the reason if there is none or if one does not answer.
 #include <doctest/doctest.h>
 
 #include <algorithm>

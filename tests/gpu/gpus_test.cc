@@ -1,5 +1,5 @@
 // Tests noded/gpu/node/gpus.h, the daemon's side, with a loop and the stand-in driver: whatever the
-// driver does or fails to do, the loop is never held up.
+// driver does or fails to do, the loop is never blocked.
 #include "noded/gpu/node/gpus.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // Tests the stand-in driver against what is known of hardware: its tables, and the behaviour of
-// NVML on which our code relies.
+// NVML on which Gantry relies.
 #include <doctest/doctest.h>
 #include <time.h>
 
@@ -14,7 +14,7 @@
 namespace gantry::gpu {
 namespace {
 
-// Reads the collected facts if they lie beside the checkout; without them nothing is compared.
+// Reads the collected facts if they are beside the checkout; without them nothing is compared.
 std::string collected_facts() {
   std::ifstream in(source_dir() + "/../shared/mig-profiles.json");
   std::ostringstream text;

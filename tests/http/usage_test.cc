@@ -1,5 +1,5 @@
-// Tests the file of usage events: each event stands in it once and in order, even after a crash
-// that left half a line; and it can be read in pages, by number and tenant.
+// Tests the file of usage events: each event is in it once and in order, even after a crash that
+// left an incomplete line; and it can be read in pages, by number and tenant.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 

@@ -13,13 +13,13 @@ constexpr int kTicks = kSeconds * 1000 / kTick;
 constexpr int kTicksOfSample = 30;
 
 struct Actor {
-  double usual = 0;    // what it wants, as a part of the whole resource
-  double flood = 0;    // what it wants from the onset on
+  double usual = 0;    // its usual demand, as a part of the resource
+  double flood = 0;    // its demand from the onset on
   double limit = 0;    // its own limit; 0 = none
-  int burst = 0;       // ticks of a flood, and of the pause behind it; 0 = steady
+  int burst = 0;       // ticks of a flood, and of the pause after it; 0 = steady
   int ramp = 0;        // ticks until the flood is whole
-  double noise = 0.1;  // of what it wants
-  bool idle = false;   // of bursts of its own: it wants nothing in half of the time
+  double noise = 0.1;  // random part of its demand
+  bool idle = false;   // bursts of its own: no demand in half of the time
   bool is_machine = false;
   bool reads = false;    // it waits for each of its requests to a disk, however fast that is
   double request = 1e6;  // bytes of one request of its own to a disk
@@ -28,16 +28,17 @@ struct Actor {
 struct Plan {
   std::vector<Actor> actors;
   int onset = 0;
-  double slow = 1;        // what the device has from the onset on
-  double capacity = 1e9;  // of the whole, in bytes per second of endless requests
-  double cost = 0;        // what one request costs beside its bytes, in bytes
+  double slow = 1;        // capacity factor of the device from the onset on
+  double capacity = 1e9;  // total capacity, in bytes per second of endless requests
+  double cost = 0;        // cost of one request besides its bytes, in bytes
   Resource resource = Resource::disk;
 };
 
 struct Run {
   std::vector<Sample> samples;
-  std::vector<double> lacked;   // of each actor, behind the onset: how much it did not get
-  std::vector<double> limited;  // of each, the same through its own limit
+  std::vector<double>
+      lacked;  // for each actor, after the onset: the part of its demand that it did not get
+  std::vector<double> limited;  // likewise, because of its own limit
 };
 
 proto::AttemptKey key_of(std::size_t actor) {
@@ -55,7 +56,7 @@ double wanted(const Actor& a, int tick, int onset, std::mt19937_64& random) {
   return want + whole * a.flood * around(random);
 }
 
-// What the kernel counts, as seconds and parts of the resource.
+// The kernel's counters, in seconds and parts of the resource.
 struct Counts {
   std::vector<double> used, stalled, throttled;
   double total = 0, busy = 0, stalled_node = 0;
@@ -123,7 +124,7 @@ Sample sample_of(const Plan& plan, const Counts& c, int tick) {
   return s;
 }
 
-// All get the same part of what they want, as in the queue of a disk or of a link.
+// All get the same part of their demand, as in the queue of a disk or of a link.
 Run run(const Plan& plan, std::uint64_t seed) {
   constexpr double kSecondsOfTick = kTick / 1000.0;
   const std::size_t n = plan.actors.size();
@@ -180,7 +181,7 @@ Actor job(double usual, std::mt19937_64& random) {
   return a;
 }
 
-// The first actors are the ones that the kind is about; some that want little come behind them.
+// The first actors are those of the kind; some with little demand follow.
 Plan plan_of(const Scenario& s) {
   std::mt19937_64 random(s.seed);
   const auto between = [&](double a, double b) {
@@ -291,7 +292,8 @@ Story play(const Scenario& scenario) {
       }
     const bool named = t.cause != Cause::unknown || plan.slow < 1;
     const bool enough = t.cause == Cause::itself || harm >= (with.contains(i) ? 1 : 0.25);
-    const bool new_use = a.flood > 0 && !waiting_is_counted;  // nobody knows what it would have
+    const bool new_use =
+        a.flood > 0 && !waiting_is_counted;  // its demand without contention is not known
     if (a.idle || new_use || !named || !enough)
       story.unclear.insert(t.victim);
     else

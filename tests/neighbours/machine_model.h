@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t {
   own_limit,        // a job waits at its own limit, the device has room
   own_flood,        // a job floods and nobody else wants anything
   idle_neighbours,  // everybody has what they want
-  busy_and_well,    // the device is busy, and nobody waits
+  busy_and_well,    // the device is busy, and no job waits
   flood_and_limit,  // one job floods, another waits at its own limit
 };
 inline constexpr std::size_t kKinds = 12;
@@ -36,7 +36,7 @@ struct Scenario {
   Resource resource = Resource::disk;
 };
 
-// What is true from some moment on.
+// What is true from a certain moment on.
 struct Truth {
   proto::AttemptKey victim;
   Cause cause = Cause::unknown;
@@ -47,8 +47,8 @@ struct Story {
   std::vector<Sample> samples;  // every three seconds
   Instant onset{};
   std::vector<Truth> truths;
-  // Jobs about which nothing sure can be said: they wait a little, or by their own doing and by
-  // others' at once.
+  // Jobs about which no certain verdict exists: they wait a little, or because of both their own
+  // use and others'.
   std::set<proto::AttemptKey> unclear;
 };
 

@@ -10,7 +10,7 @@ proto::AttemptKey key(std::uint64_t job) {
   return {JobId(job), Attempt(1)};
 }
 
-// One disk of 100 MB/s; what happened in each three seconds is added to the counts.
+// One disk of 100 MB/s; what happened in each period of three seconds is added to the counters.
 struct Bench {
   Detector detector{Rules{}};
   Sample sample;

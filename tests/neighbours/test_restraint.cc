@@ -110,7 +110,7 @@ struct Wire {
 
 TEST_CASE("a flood of a link is held back, as long as its victim gets more for it") {
   Wire w;
-  CHECK(w.step(110e6, 5e6, 0.3).set.empty());  // not sure
+  CHECK(w.step(110e6, 5e6, 0.3).set.empty());  // not certain enough
   const auto first = w.step(110e6, 5e6);
   REQUIRE(first.set.size() == 1);
   CHECK(first.set[0].most == 5'500'000);

@@ -118,7 +118,8 @@ TEST_CASE("each job has a monitoring group of resctrl, with its processes, while
   const std::string self = std::to_string(::getpid()) + "\n";
   tree.put("cgroup/job_7.1/cgroup.procs", self);
   tree.put("sys/fs/resctrl/mon_groups/gantry.n1.job_7.1/tasks", "");
-  std::filesystem::create_directories(groups / "gantry.n1.job_6.1");  // it ended without a daemon
+  std::filesystem::create_directories(
+      groups / "gantry.n1.job_6.1");  // its attempt ended while no daemon ran
   std::filesystem::create_directories(groups / "gantry.n2.job_6.1");  // another node's
   std::filesystem::create_directories(groups / "mine");
   Sampler sampler(tree.options(2));

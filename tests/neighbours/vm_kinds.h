@@ -29,14 +29,14 @@ enum class Kind {
   quiet,
 };
 
-// What a scenario needs of the machine: those of `alone` have it for themselves.
+// Resources of the machine that a scenario needs; those in `alone` exclusively.
 enum class Place { disk, link, alone };
 
 struct Facts {
   Kind kind;
   std::string_view name;
   Place place;
-  std::optional<proto::SharingCause> cause;  // unset: nobody is held up
+  std::optional<proto::SharingCause> cause;  // unset: no job is slowed down
   std::vector<unsigned> by;                  // which of the scenario's jobs 1 to 3 floods
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kFar = "far";
 constexpr unsigned kFirstPort = 5201;
 
-// Fires so many nanoseconds after the last time, and counts what was missed as one.
+// Fires this many nanoseconds after the last time; missed times count as one.
 class Pace {
  public:
   explicit Pace(long nanoseconds) : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
@@ -131,8 +131,8 @@ std::optional<std::string> FarEnd::make(unsigned megabits) {
     done(fmt::format("modprobe {}", module));
   const auto two = cards();
   if (two.size() != 2) return fmt::format("the machine has {} cards, not 2", two.size());
-  // The far end keeps what comes back to the speed that the near card says; a bucket sends a little
-  // less than it is told to.
+  // The far end limits the returned traffic to the near card's speed; a bucket sends a little less
+  // than configured.
   const std::string rate =
       fmt::format("root tbf rate {}kbit burst 64kb latency 60ms", megabits * 1000);
   for (const std::string& command :

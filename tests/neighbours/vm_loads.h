@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;  // a program and its arguments
 
 // Runs it in a process group of its own; does not return.
 [[noreturn]] void become(const Words& words);
-// Waits for it; false if it fails. What it prints is thrown away.
+// Waits for the program; returns false if it fails. Its output is discarded.
 bool done(const std::string& command);
 
 // Reads or writes at random places of `disk`, `how` as fio has it, with so many threads.
@@ -37,7 +37,8 @@ inline constexpr unsigned kServers = 3;
 // networks of their own, whose traffic is forwarded.
 class FarEnd {
  public:
-  // The machine has two cards that are joined and say `megabits`; an answer is why there is none.
+  // Requires two network cards that are connected at `megabits`; returns the reason if there are
+  // none.
   static std::optional<std::string> make(unsigned megabits);
   // Makes the network with this number (1 to 200); its sysfs, with the card eth0.
   static std::string add(unsigned number);

@@ -1,6 +1,6 @@
 // Floods on a real disk and on real cores, under a kernel with cgroup v2: is the culprit named in
-// time, does its neighbour get its speed back when it is held back, and is the hold undone, also by
-// the daemon after one that was killed? tests/vm/run.sh runs this in a virtual machine.
+// time, does its neighbour get its speed back when the culprit is throttled, and is the throttling
+// undone, also by the daemon after a killed one? tests/vm/run.sh runs this in a virtual machine.
 //
 //   vm_neighbours DISK      DISK is a device whose contents may be lost, as /dev/vda
 #include <fmt/core.h>
@@ -40,7 +40,7 @@ bool names_two(const proto::SharingFinding& f) {
          f.by[0].key.job == JobId(2);
 }
 
-// The victim alone, then with the flood, then with the flood held back.
+// The victim alone, then with the flood, then with the flood throttled.
 template <class Victim, class Flood>
 void flood(Machine& m, const char* what, proto::SharedResource resource, double least_back,
            const Victim& victim, const Flood& start_flood) {

@@ -170,7 +170,7 @@ void Scenario::start_victim() {
     case Kind::disk_calm: run(2, fio(disk_, "randread", 1, "64k")); break;
     default: break;
   }
-  // Of disks: half of the victims read as fast as they can, and half ask for a part.
+  // For disks: half of the victims read as fast as they can, and half at a limited rate.
   const bool must_pace = facts_.kind == Kind::disk_self || facts_.kind == Kind::disk_calm;
   // Beside one who keeps the disk busy, who asks for more than a tenth of it would wait for a fifth
   // of the time, and so be held up.
@@ -212,7 +212,7 @@ void Scenario::start_flood() {
   }
 }
 
-// Of links the bytes of the victim's card; of others what its processes count.
+// For links the bytes of the victim's card; for others what its processes count.
 std::uint64_t Scenario::work() const {
   if (facts_.place != Place::link) return shared->done[lane_];
   const bool sends = facts_.kind != Kind::link_in;
@@ -296,7 +296,7 @@ Seen Scenario::outcome(const proto::NodeSharing& said) const {
   if (out.has_truth && !named_) out.text = pressure();
   for (const proto::SharingFinding& f : said.findings) {
     const auto victim = f.victim ? index_of(*f.victim) : std::nullopt;
-    // Who floods and is held up by what it floods itself is no harm to anybody.
+    // A flood that only slows down itself harms no other job.
     if (!victim || std::find(facts_.by.begin(), facts_.by.end(), *victim) != facts_.by.end())
       continue;
     if (is_true(f)) {

@@ -13,7 +13,7 @@
 
 namespace gantry::vm {
 
-// What one scenario has shown. A line of text each, from which sums are made later.
+// The result of one scenario, as a line of text, from which sums are made later.
 struct Seen {
   unsigned seed = 0;
   std::string kind;
@@ -21,7 +21,7 @@ struct Seen {
   std::optional<int> named;          // seconds after the flood began
   int right = 0, wrong = 0;          // findings about the scenario's jobs
   std::optional<int> flooded, back;  // what the victim got done, in percent of alone
-  std::string text;                  // of wrong findings
+  std::string text;                  // text of wrong findings
 
   [[nodiscard]] std::string line() const;
   static std::optional<Seen> of(const std::string& line);

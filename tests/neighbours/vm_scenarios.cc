@@ -73,7 +73,7 @@ class Node {
  public:
   explicit Node(const std::string& disk) : disks_{disk, disk.substr(0, disk.size() - 1) + "b"} {}
 
-  // What it lacks; nothing if it is ready.
+  // What is missing; nullopt if it is ready.
   std::optional<std::string> prepare() {
     std::vector<std::string> why;
     m_.jobs.layout = runtime::discover_cgroups("gantry-vm", "n1", why);

@@ -37,7 +37,7 @@ Transport transport_asked_for() {
 
 }  // namespace
 
-// What the host says of itself to the others. A machine whose packets are routed forwards them.
+// What the host reports to the others. A machine whose packets are routed forwards them.
 void Hosts::introduce(Host& host) {
   const std::string key_file = fmt::format("{}/key{}", top_, host.node);
   const auto said = inside(host.space, [&]() -> Result<void> {

@@ -1,5 +1,5 @@
 // Machines for tests of the network: network namespaces that stand for hosts, joined by a bridge in
-// one more namespace that stands for the switch. Root only; all of it goes with the object.
+// one more namespace that stands for the switch. Needs root; all of it is removed with the object.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@ namespace gantry::network::test {
 struct Host {
   std::uint32_t node = 0;  // 1, 2, ...
   Fd space;
-  std::string directory;  // of its Fabric
+  std::string directory;  // directory of its Fabric
   Underlay underlay;
-  NodeKey secret{};  // of wireguard
+  NodeKey secret{};  // wireguard's key
   std::unique_ptr<Fabric> fabric;
 };
 
 class Hosts {
  public:
-  // By this transport, or by that of $GANTRY_TRANSPORT, so that all tests run with each.
+  // With this transport, or that of $GANTRY_TRANSPORT, so that all tests run with each.
   explicit Hosts(std::uint32_t count, std::optional<Transport> transport = std::nullopt);
   ~Hosts();
   Hosts(const Hosts&) = delete;
@@ -32,7 +32,7 @@ class Hosts {
 
   // Opens a host's Fabric, or opens it again as a daemon does that was killed.
   void open(Host& host, const std::vector<JobNetwork>& attempts);
-  // A job of this id with a part on each of these hosts, as the host `here` is told of it.
+  // A job with this id and a part on each of these hosts, as the node on host `here` gets it.
   [[nodiscard]] JobNetwork job(std::uint64_t id, const std::vector<std::uint32_t>& nodes,
                                std::uint32_t here, std::uint32_t group = 0) const;
   Host& operator[](std::uint32_t node) { return hosts_[node - 1]; }

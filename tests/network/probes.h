@@ -44,6 +44,6 @@ void receive(const Fd& socket, std::set<std::string>& into, std::size_t least = 
 
 std::uint64_t counter(Host& host, const std::string& name);
 
-bool is_able();  // says why not
+bool is_able();  // prints why not
 
 }  // namespace gantry::network::test

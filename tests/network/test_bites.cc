@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLongEnough{1500};
 
-// Takes away every rule of the node, as if the daemon had made none.
+// Removes every rule of the node, as if the daemon had made none.
 void without_rules(Hosts& hosts, std::uint32_t node, const std::vector<Inside>& jobs) {
   const auto flush = []() -> Result<void> { return Filter::open()->run("flush ruleset"); };
   REQUIRE(inside(*open_space(hosts[node].directory + "/node/net"), flush));
@@ -140,7 +140,7 @@ TEST_CASE("without a rate one job's flood takes the link from another, with one 
   const Inside &victim = parts[0], &far = parts[1], &loud = parts[2], &deaf = parts[3];
   REQUIRE(run_in(hosts.top() + "/host1",
                  "tc qdisc add dev cable root tbf rate 100mbit burst 64kb limit 256kb"));
-  // A machine that does something else for a moment gives less: the best of a few is looked at.
+  // A busy machine gives lower figures, so the best of a few is used.
   const auto best = [](double enough, const std::function<double()>& measured) {
     double out = 0;
     for (int i = 0; i < 5 && out <= enough; ++i) out = std::max(out, measured());

@@ -87,7 +87,7 @@ TEST_CASE("real plugins give a job a link, which is checked and goes with the jo
   CHECK(output_in(site.space(kOne), "ip -o -4 address show net1").find("10.77.0.2/24") !=
         std::string::npos);
   CHECK(output_in(site.space(kOne), "cat /proc/sys/net/core/somaxconn") == "517\n");
-  // The first reaches the second by it, and the machine behind the bridge.
+  // The first job reaches the second through it, and the machine behind the bridge.
   const Inside two = look_inside(site.hosts, site.hosts.job(2, {1}, 1));
   const auto space = open_space(site.space(kOne));
   std::vector<Fd> listening;

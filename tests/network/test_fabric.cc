@@ -55,7 +55,7 @@ TEST_CASE("whether a machine can make networks is tried without a trace") {
   }
   CHECK(run_in(hosts.top() + "/host1", "sh -c 'test $(ip -o link | wc -l) = 2'"));
   CHECK(run_in(hosts.top() + "/host1", "sh -c 'test -z \"$(nft list tables)\"'"));
-  // A file where a directory should be: the reason is said.
+  // A file where a directory should be: the error tells the reason.
   std::ofstream(directory) << "in the way";
   const auto refused = inside(hosts[1].space, [&] { return try_networks(directory + "/trial"); });
   REQUIRE_FALSE(refused);
@@ -257,13 +257,13 @@ TEST_CASE("a job sends and receives at most at its rate, and nearly at it") {
       if (n <= 0 || Clock::now() - began < std::chrono::seconds(1)) continue;
       last = Clock::now();
       if (first == Clock::time_point{})
-        first = last;  // what came before is not counted
+        first = last;  // earlier packets are not counted
       else
         counted += static_cast<double>(n);
     }
     return 8 * counted / std::chrono::duration<double>(last - first).count();
   };
-  // A machine that does something else for a moment gives less: the best of a few is looked at.
+  // A busy machine gives lower figures, so the best of a few is used.
   const auto best = [&](const Inside& from, const Inside& to, double enough) {
     double out = 0;
     for (int i = 0; i < 5 && out <= enough; ++i) out = std::max(out, rate(from, to));
@@ -276,7 +276,7 @@ TEST_CASE("a job sends and receives at most at its rate, and nearly at it") {
     CHECK(bits > 0.95 * kRate);
     CHECK(bits < 1.05 * kRate);
   }
-  // Held back for others' sake for a while, one way alone.
+  // Throttled for the sake of others for a while, in one direction only.
   using Way = Fabric::Way;
   REQUIRE(hosts[1].fabric->limit(slow.key, Way::sends, kRate / 4));
   CHECK(rate(one, far) < 1.1 * kRate / 4);

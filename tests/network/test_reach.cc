@@ -1,6 +1,6 @@
 // Sends real packets to where network profiles lead, and to where they do not: a machine beside the
-// hosts has addresses of every kind, and each of them must answer exactly those jobs whose profile
-// says so.
+// hosts has addresses of every kind, and exactly the jobs whose profile allows it must get an
+// answer.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -131,7 +131,7 @@ TEST_CASE("a profile leads to what it names and nowhere else, by IPv4 and IPv6")
       for (const auto& target : got) text += target + "; ";
       MESSAGE(row.name << " reaches " << text);
     }
-    // Nobody reaches the machines: its own by any address, and those of the cluster.
+    // No job reaches the machines: its own at any address, nor others of the cluster.
     CHECK(reached(one.space,
                   {"10.9.0.1", "10.9.0.2", "fd99::1", "fd99::2", "169.254.64.1",
                    text_of(node_address6(world.hosts.blocks(), 1)), "fe80::1"},

@@ -1,5 +1,5 @@
-// Namespaces that are made in advance: whoever gets one has what a job has whose namespace is made
-// for it, nobody gets one again, and nothing reaches or leaves one that is nobody's.
+// Namespaces made in advance: a job that gets one has the same as with a new one, none is reused,
+// and packets neither enter nor leave one without a job.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <sys/stat.h>

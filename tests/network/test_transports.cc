@@ -1,5 +1,5 @@
-// What each transport between nodes promises beside reaching: who can send in the name of whose
-// jobs, what can be read on the wire, and what is left on the machine.
+// The guarantees of each transport between nodes besides connectivity: who can send with which
+// addresses, what can be read on the wire, and what is left on the machine.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -27,7 +27,7 @@ using namespace gantry::network::test;
 
 namespace {
 
-// Those that this kernel has.
+// The transports that this kernel has.
 std::vector<Transport> transports() {
   std::vector<Transport> out{Transport::vxlan, Transport::routed};
   const auto space = new_space();
@@ -108,7 +108,7 @@ struct Three {
   std::map<std::pair<std::uint64_t, std::uint32_t>, Inside> parts;
 };
 
-// As a node that was taken over sends it: past its own rules, into the link to the other nodes.
+// As a compromised node sends it: bypassing its own rules, into the link to the other nodes.
 void send_as_node_1(Three& three, const std::vector<std::uint8_t>& packet) {
   if (three.hosts.transport() == Transport::routed)
     return send_raw(three.hosts[1].space, "cable", {2, 'c', 0, 0, 0, 2}, packet);
@@ -174,7 +174,8 @@ TEST_CASE("a node sends in the name of its own jobs alone, where the transport c
     REQUIRE(
         reached(three.part(2, 1).space, {three.part(2, 2).six}, std::chrono::seconds(3)).size() ==
         1);
-    // In the name of its own job, which has no part there; of another node's; and of the victim's.
+    // From the address of its own job, which has no part there; of another node's job; and of the
+    // victim's.
     send_as_node_1(three, datagram(three.part(2, 1).six, victim, "own"));
     send_as_node_1(three, datagram(three.part(1, 3).six, victim, "other"));
     send_as_node_1(three, datagram(three.part(2, 2).six, victim, "here"));
@@ -281,7 +282,7 @@ TEST_CASE("a node says what others need to know of it, and who has another trans
   REQUIRE(said);
   CHECK(said->starts_with("wireguard "));
   CHECK(said->size() == 54);
-  CHECK(*introduction(Transport::wireguard, dir + "/key", "") == *said);  // it stays
+  CHECK(*introduction(Transport::wireguard, dir + "/key", "") == *said);  // the key stays the same
   struct stat about {};
   REQUIRE(::stat((dir + "/key").c_str(), &about) == 0);
   CHECK((about.st_mode & 0777) == 0600);

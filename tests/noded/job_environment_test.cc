@@ -81,7 +81,7 @@ TEST_CASE("a network profile's proxy takes the place of the submitter's") {
   auto e = job_environment(l, kFacts);
   for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
     CHECK(e[name] == "http://10.1.0.9:3128");
-  // A part of no job says where a node is and is nothing that the job reaches.
+  // A node without a part of the job is not in the file, and cannot be reached by the job.
   CHECK(e["no_proxy"] == "localhost,127.0.0.1,::1,n1,n2");
   CHECK(e["ftp_proxy"] == "kept");
 }

@@ -157,7 +157,7 @@ TEST_CASE("the number and size of a job's unanswered requests are limited") {
     ++refused;
   }
   CHECK(refused == 4);
-  // An answer makes room.
+  // An answer makes room for another request.
   const auto relay = n.ctld.expect<proto::NodeRelay>();
   proto::RelayReply reply;
   reply.channel = relay.channel;
@@ -270,8 +270,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a job that opens all the connections it may does not end a daemon with few files") {
-  // Each connection takes two descriptors, so with one of the two limits only one is left at the
-  // end.
+  // Each connection takes two descriptors, so with either limit only one is left at the end.
   rlim_t limit = 300;
   SUBCASE("an even number of files") {}
   SUBCASE("an odd number of files") {

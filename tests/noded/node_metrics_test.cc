@@ -89,7 +89,7 @@ TEST_CASE("a tenant is told of its own jobs, and of nobody else's, not even in a
   CHECK(own.find("tenant=\"fraud\"") != std::string::npos);
   CHECK(metrics::node_metrics(figures(), "search").find("gantry_job_gpu_busy_ratio") !=
         std::string::npos);
-  // No tenant has the jobs that are no tenant's.
+  // A tenant does not see jobs without a tenant.
   CHECK(metrics::node_metrics(figures(), "").empty());
   CHECK(metrics::node_metrics(figures(), "nobody").empty());
 }

@@ -127,7 +127,7 @@ class Player {
     finish_turn();
   }
 
-  // Lets time pass as the shell does: wakes the core at every time for which it asked.
+  // Advances time as the shell does: calls the core at every time for which it asked.
   void pass(Duration length) {
     const Instant until = now_ + length;
     while (wake_ && *wake_ <= until) {

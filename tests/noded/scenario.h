@@ -1,5 +1,5 @@
 // Text scenarios of the node core: inputs stand at the margin, and the core's answers are indented
-// below them. The runner replays the inputs and writes the whole text anew. A test compares the
+// below them. The runner replays the inputs and writes the whole text again. A test compares the
 // two, or with GANTRY_UPDATE_GOLDEN=1 rewrites the file, so that a change of behaviour shows as a
 // diff.
 //

@@ -58,7 +58,7 @@ struct LoginNode {
                   const Bytes& body) {
     (void)client.send({proto::kProtocolVersion, type, request}, body, seconds(20));
   }
-  // What the controller gets when this client asks with a number that nobody else uses.
+  // The controller's copy of a request from this client with a unique number.
   proto::UserRelay relayed(net::JobSocketClient& client, std::uint64_t request) {
     ctld.forget_seen_of<proto::UserRelay>();
     ask(client, kPingNumber, request, "");
@@ -104,7 +104,7 @@ TEST_CASE("what a user asks goes out with the uid that the kernel says, and is a
   const auto second = n.relayed(two, 50);
   CHECK(second.channel != first.channel);
   n.answer(second.channel, 50);
-  n.answer(second.channel + 99, 50);  // nobody's
+  n.answer(second.channel + 99, 50);  // a channel that does not exist
   const auto got = next(two);
   REQUIRE(got);
   CHECK(got->header.request == 50);
@@ -121,7 +121,7 @@ TEST_CASE(
   CHECK(alive->header.type == static_cast<std::uint16_t>(proto::MessageType::Ok));
   CHECK(alive->header.request == 1);
   client.reset();
-  // It closed with a request that has no answer, so the daemon wants to know when that is settled.
+  // It closed with a request without an answer, so the daemon has to be told when that is settled.
   const auto gone = n.ctld.expect<proto::UsersGone>([&](const auto& m) {
     return std::find(m.channels.begin(), m.channels.end(), relay.channel) != m.channels.end();
   });
@@ -167,7 +167,7 @@ TEST_CASE("a process of a job may not use the users' socket") {
   LoginNode n;
   const std::string where = n.node.dir() + "/work";
   std::filesystem::create_directory(where);
-  // With plain processes nothing hides the socket from a job; its cgroup tells.
+  // With plain processes nothing hides the socket from a job; its cgroup reveals it.
   n.ctld.send(launch(n.ctld, 1, where,
                      "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"" +
                          n.path + "\"); d = s.recv(4096); open(\"got\", \"wb\").write(d)'\n"));
@@ -200,7 +200,7 @@ TEST_CASE("one user's connections and requests are limited") {
   CHECK(last == "too_many");
   CHECK(many.size() == node::kMostConnectionsOfUser);
   many.clear();
-  // Room comes back as they close.
+  // Places become free as connections close.
   for (int tries = 0; tries < 500 && last == "too_many"; ++tries) {
     auto next = n.connect();
     LoginNode::ask(next, static_cast<std::uint16_t>(proto::MessageType::MakeToken), 3, "");

@@ -32,7 +32,7 @@ std::int64_t now_ms() {
   return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
 }
 
-// Takes the next event that this set wants. Like the driver, it also hands out events of a lost
+// Takes the next event that this set waits for. Like the driver, it also returns events of a lost
 // GPU.
 bool take_event(State& state, Set& set, nvml::EventData& out) {
   if (state.events_written - set.seen > kMostEvents) set.seen = state.events_written - kMostEvents;

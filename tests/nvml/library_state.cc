@@ -25,8 +25,8 @@ Return give(std::uint32_t value, std::uint32_t* out) {
   return Return::success;
 }
 
-// Fills a list as NVML does when its length is not known: if there is too little room, it returns
-// the count.
+// Fills a list like NVML when its length is not known: if the buffer is too small, it returns the
+// count.
 Return give_processes(const char* call, nvml::Device device, std::uint32_t* count,
                       nvml::ProcessInfo* list, ProcessKind kind) {
   return on_device(call, device, count, [&](State&, const Target& target) {

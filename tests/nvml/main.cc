@@ -1,6 +1,6 @@
 // gantry-fake-gpu FLEET.json COMMAND...: shows and changes the GPUs of the stand-in driver while
 // daemons use it. The state is in FLEET.json.state, which is made if it does not exist; `init`
-// makes it anew, which is not allowed while a daemon has it open.
+// makes it again, which is not allowed while a daemon has it open.
 #include <unistd.h>
 
 #include <cstdio>

@@ -46,7 +46,7 @@ TEST_CASE("numbers, memory and times compare by what they mean") {
   CHECK_FALSE(matches(Measure::memory, ">64G", std::to_string(std::int64_t{64} << 30).c_str()));
   CHECK(matches(Measure::duration, ">8:00:00", "28801"));
   CHECK(matches(Measure::duration, "1-00..2-00", "100000"));
-  // No limit and no wish are not numbers.
+  // No limit and no request are not numbers.
   CHECK(matches(Measure::duration, "", ""));
   CHECK_FALSE(matches(Measure::duration, ">1:00:00", ""));
   CHECK(matches(Measure::duration, "!1:00:00", ""));

@@ -1,5 +1,5 @@
-// Small replays that were checked by hand: starts, victims and what they lose, reservations that
-// are kept, determinism.
+// Small replays that were checked by hand: starts, victims and what they lose, kept reservations,
+// determinism.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <unistd.h>

@@ -139,7 +139,7 @@ TEST_CASE("real SWF files are read: unknown values, parts of jobs, odd numbers a
       // it has requested processors only
       "\t3  30\t-1 10.5 -1 -1 -1 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\r\n"
       "1 +40 0 1e2 2 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"  // it has allocated processors only
-      "2 20 0 50 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1 77\r\n"  // this line has a number too many
+      "2 20 0 50 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1 77\r\n"  // this line has one number too many
       "2 20 0 20 1 -1 -1 1 60 -1 2 5 6 -1 9 -1 -1 -1\r\n"     // a part of job 2
       "2 45 0 30 1 -1 -1 1 60 -1 3 5 6 -1 9 -1 -1 -1\r\n"
       // a part of a job that has no line of its own

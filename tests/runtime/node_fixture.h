@@ -12,7 +12,7 @@
 
 namespace gantry::runtime::test {
 
-// Returns true if tests with real containers can run, which needs root. Otherwise it says on stderr
+// Returns true if tests with real containers can run, which needs root. Otherwise prints on stderr
 // why not.
 bool can_run();
 

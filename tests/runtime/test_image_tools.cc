@@ -157,7 +157,7 @@ TEST_CASE("a layout that was unpacked once is used again without a copy") {
   }
 }
 
-constexpr auto kLongestUnpacking = std::chrono::minutes(2);  // it takes a few seconds
+constexpr auto kLongestUnpacking = std::chrono::minutes(2);  // unpacking takes a few seconds
 
 TEST_CASE("an archive is unpacked within the allowed size, and nowhere else") {
   if (!can_run()) return;

@@ -99,7 +99,8 @@ TEST_CASE("signals reach the tasks of a step alone, and its end ends all of its 
   REQUIRE(node.runtime().signal(job.key, SIGUSR1, proto::SignalScope::steps));
   const auto record = node.wait_step(job.key, StepId{0});
   CHECK(record.exit == ExitStatus{7, 0});
-  CHECK(node.read(node.home() + "/step-0-0") == "ready\ngot\n");  // not what a task has started
+  CHECK(node.read(node.home() + "/step-0-0") ==
+        "ready\ngot\n");  // not the processes that a task has started
   // Processes that the tasks left running have ended with the step; the job has not.
   auto look = step_of(job, 1, "ls /proc | grep -c '^[0-9]'", 1);
   REQUIRE(node.runtime().begin_step(look));

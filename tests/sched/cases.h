@@ -1,4 +1,4 @@
-// Says on how many random cases a property is tried.
+// The number of random cases on which a property is tested.
 #pragma once
 
 #include <cstdlib>

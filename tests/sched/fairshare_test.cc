@@ -93,7 +93,7 @@ TEST_CASE(
   Made m;
   const ShareId root = m.add(std::nullopt, 1, 120);
   const ShareId a = m.add(root, 1, 40), b = m.add(root, 1, 40);  // 1, 2
-  m.add(root, 1, 40);                                            // 3: it is a user
+  m.add(root, 1, 40);                                            // node 3 is a user
   m.add(a, 1, 10);                                               // 4: level fairshare 2
   m.add(a, 1, 30);                                               // 5: level fairshare 2/3
   m.add(b, 1, 20);                                               // 6: level fairshare 1

@@ -97,7 +97,7 @@ TEST_CASE(
   const std::vector<GresGrant> net{{"net", {0}}};
   grid.take(0, {0, 0, 1}, {one, {}, net, {}});
   using Cpus = std::vector<std::uint16_t>;
-  CHECK(choose_cpus(grid.node(0), 3) == Cpus{0, 2, 3});  // these are left of the first socket
+  CHECK(choose_cpus(grid.node(0), 3) == Cpus{0, 2, 3});  // these remain free on the first socket
   CHECK(choose_cpus(grid.node(0), 4) == Cpus{4, 5, 6, 7});
   CHECK(choose_cpus(grid.node(0), 5) == Cpus{0, 2, 3, 4, 5});
   const std::vector<GresCount> wanted{{"net", 2}};

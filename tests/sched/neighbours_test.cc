@@ -129,7 +129,7 @@ TEST_CASE("a node that is shared within a user or a tenant has no others' jobs")
   CHECK(c.start(tenant, 9) == "1");    // a node of the tenant, and not the first user's own node
   CHECK(c.start(other, 20) == "2");    // a job of another tenant
   CHECK(c.start(tenant, 9) == "1");
-  CHECK(c.start(user, kNoShare) == "3");  // a job of no known user shares with nobody
+  CHECK(c.start(user, kNoShare) == "3");  // a job without a known user shares with nobody
   CHECK(c.start(user, kNoShare) == "4");
   c.end(1);
   CHECK(c.start(c.cls(1), 8) == "1");

@@ -12,7 +12,7 @@ namespace gantry::sched {
 
 struct OpenbTask {
   JobShape shape;                                    // cores are rounded up to whole ones
-  [[nodiscard]] std::uint64_t thousandths() const {  // of a GPU
+  [[nodiscard]] std::uint64_t thousandths() const {  // thousandths of a GPU
     return std::uint64_t{shape.gpus_per_node} * 1000 + shape.gpu_share;
   }
 };

@@ -95,7 +95,7 @@ TEST_CASE("the histories of seeds 39 and 968 start the same jobs as plans from s
   for (const std::uint64_t seed : {39, 968}) compare_history(seed, sum);
 }
 
-// Writes everything that a plan says.
+// Writes everything that is in a plan.
 std::string print_all(const Plan& plan) {
   std::string text = print(plan);
   for (const Preempt& p : plan.preemptions)

@@ -32,7 +32,7 @@ std::optional<std::vector<LogJob>> read_swf(const std::string& path);
 // Returns the text of a file; reads *.gz through zcat.
 std::string read_trace(const std::string& path);
 
-// Returns the path at which a trace lies, if present: beside the project.
+// Returns the path of a trace, if present: beside the project.
 std::string trace_path(const std::string& file);
 
 enum class Pool {

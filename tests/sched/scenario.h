@@ -1,7 +1,7 @@
 // Scenarios as text: a cluster, what runs, a queue, and the plan that follows, on one screen.
 //
-// A file is a list of blocks: commands, a line "----", and what the plan then says, up to an empty
-// line. Starts of a block are facts in the next one. '#' begins a comment. Commands:
+// A file is a list of blocks: commands, a line "----", and the resulting plan, up to an empty line.
+// Starts of a block are facts in the next one. '#' begins a comment. Commands:
 //
 //   node n[1-4] cpus=8 mem=16G scratch=0 gpus=2 sockets=2 features=big,fast [shares] [down]
 //   partition batch nodes=n[1-4] priority=1 mem_per_cpu=1G [exclusive] [down]
@@ -26,8 +26,8 @@
 //   node ... flavor=a100;  queue ... class=high rank=1000 user=alice reservation=r1
 //   run ... in=fraud user=alice class=high started=0 [leaving]
 //
-// An element of array 14 that starts with 3 left is job 14003, the last one job 14.
-// Times are seconds since the scenario's beginning.
+// An element of array 14 that starts with 3 left is job 14003, the last one job 14. Times are
+// seconds since the scenario's beginning.
 #pragma once
 
 #include <map>
@@ -98,7 +98,7 @@ class Scenario {
   std::map<std::string, ShareChanged> shares_;
 };
 
-// Runs the scenarios of a file's text, and returns that text with what the plans really say.
+// Runs the scenarios of a file's text, and returns that text with the real plans.
 std::string run_scenarios(const std::string& text);
 
 }  // namespace gantry::sched

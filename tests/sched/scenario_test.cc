@@ -1,5 +1,5 @@
 // Runs the scenarios tests/sched/*.txt; scenario.h describes their form. GANTRY_UPDATE_GOLDEN=1
-// writes what the plans say now into the files, to be reviewed as a diff.
+// writes the present plans into the files, to be reviewed as a diff.
 #include <doctest/doctest.h>
 
 #include <filesystem>

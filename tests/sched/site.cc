@@ -266,7 +266,7 @@ void Site::change_window(std::vector<Change>& changes) {
   r.from = now + seconds(static_cast<std::int64_t>(pick(60)));
   r.until = r.from + seconds(static_cast<std::int64_t>(10 + pick(60)));
   r.later.clear();
-  for (std::int64_t again = 1; again <= 2 && chance(30); ++again)  // it comes again
+  for (std::int64_t again = 1; again <= 2 && chance(30); ++again)  // the reservation recurs
     r.later.push_back({r.from + seconds(80 * again), r.until + seconds(80 * again)});
   changes.emplace_back(r);
 }

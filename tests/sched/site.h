@@ -1,4 +1,4 @@
-// A small random site and its facts, kept apart from the scheduler: nodes of two flavors, a tree of
+// A small random site and its facts, independent of the scheduler: nodes of two flavors, a tree of
 // quota with tenants, users in projects, classes that preempt, reservations, jobs of one node and
 // of several. It makes events, and turns plans into facts as the core would.
 #pragma once

@@ -56,8 +56,8 @@ class Tenants {
     return partitions[job.partition.value()].quota_node;
   }
   [[nodiscard]] QuotaNeed use_of(const JobPlaced& job) const;
-  // Returns true if the job would have room on nodes of its choice without the jobs in `gone` and
-  // without those that are leaving.
+  // Returns true if the job would fit on its nodes without the jobs in `gone` and without those
+  // that are leaving.
   [[nodiscard]] bool has_room(const Asking& asking, const std::vector<JobId>& gone) const;
   [[nodiscard]] bool has_quota(const Asking& asking, const std::vector<JobId>& gone);
 

@@ -1,5 +1,5 @@
-// Compares the timeline with a count second by second: the least room over a span, and the earliest
-// start. GANTRY_LONG=1 tries 10,000 random nodes and plans, otherwise 300.
+// Compares the timeline with a count second by second: the least free resources over a span, and
+// the earliest start. GANTRY_LONG=1 tries 10,000 random nodes and plans, otherwise 300.
 #include "ctld/sched/time/timeline.h"
 #include "ctld/sched/nodes/devices.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr Instant kNow{seconds(1'000).us};
 constexpr std::int64_t kHorizon = 500;  // seconds from now; every end except "never" is before this
 
-struct Span {  // a span during which something holds room of a node
+struct Span {  // a span during which something holds resources of a node
   std::uint32_t node = 0;
   Instant from, until;
   Room room;
@@ -143,7 +143,7 @@ class Outlook {
       r.until = r.from + seconds(static_cast<std::int64_t>(1 + pick(40)));
       r.nodes = {NodeId{static_cast<std::uint32_t>(pick(grid.size()))}};
       const Duration period = r.until - r.from + seconds(static_cast<std::int64_t>(pick(30)));
-      for (std::int64_t again = 1; again <= 3 && chance(60); ++again)  // it comes again
+      for (std::int64_t again = 1; again <= 3 && chance(60); ++again)  // the window recurs
         r.later.push_back({r.from + period * again, r.until + period * again});
       windows_[name] = r;
     }
@@ -255,7 +255,7 @@ class Outlook {
   std::vector<Promised> promised_;
   std::map<std::string, ReservationChanged> windows_;
   std::string own_;
-  Seconds rooms_, spare_;  // the room without reservations, and with them
+  Seconds rooms_, spare_;  // free resources without reservations, and with them
 };
 
 TEST_CASE("the least room over a span and the earliest start equal a count second by second") {

@@ -175,7 +175,7 @@ TEST_CASE("the reason says that no domain has room now, or that none can ever ha
   CHECK(c.gang(6, TopologyWish::required, "block").standing.verdict == Verdict{});
 }
 
-// Checks what the head of topology.h promises, by plain counting.
+// Checks the rules in the comment of topology.h, by plain counting.
 void check_promise(const Cluster& c, const JobClass& cls, const std::vector<bool>& able,
                    const std::optional<std::vector<Share>>& place) {
   const std::uint32_t nodes = cls.demand.min_nodes;

@@ -106,7 +106,7 @@ std::vector<Change> World::random_turn() {
       ++it;
       continue;
     }
-    // A job gives back its nodes one after the other, perhaps not all at once.
+    // A job releases its nodes one after the other, perhaps not all at once.
     const bool partly = !over && !options_.plain && job.grants.size() > 1 && chance(50);
     do {
       changes.emplace_back(NodeReleased{job.job, job.grants.back().node});

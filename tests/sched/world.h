@@ -1,4 +1,4 @@
-// A small random cluster and its facts, kept apart from the scheduler: nodes, partitions, waiting
+// A small random cluster and its facts, independent of the scheduler: nodes, partitions, waiting
 // and placed jobs in plain maps. It makes changes, checks plans against first principles, turns
 // them into facts, and can write all facts again for a replica that is built from scratch.
 #pragma once
@@ -26,7 +26,7 @@ class World {
 
   std::vector<Change> initial();                 // nodes and partitions
   std::vector<Change> facts() const;             // all facts, for a replica from scratch
-  std::vector<Change> random_turn();             // some random events; time has moved on
+  std::vector<Change> random_turn();             // some random events; the time advances
   std::vector<Change> accept(const Plan& plan);  // turns every start into a fact
 
   // Returns "" or the mistake in the plan's starts: nodes, sums and shapes.

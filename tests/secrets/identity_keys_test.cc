@@ -1,5 +1,5 @@
-// Which key signs, which keys are published, and what a token says. That others accept the tokens
-// is tested with python3-jwt (tests/attack/secrets_test.py).
+// Which key signs, which keys are published, and the content of a token.
+// tests/attack/secrets_test.py tests with python3-jwt that others accept the tokens.
 #include <doctest/doctest.h>
 
 #include "ctld/secrets/identity_keys.h"

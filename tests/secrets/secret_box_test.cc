@@ -22,7 +22,7 @@ TEST_CASE("what was sealed is opened, also by the next daemon") {
   const std::string content("pass\0word\n", 10);
   const Bytes sealed = first->seal({"fraud", "hub", 1}, content);
   CHECK(sealed.find("pass") == Bytes::npos);
-  CHECK(sealed != first->seal({"fraud", "hub", 1}, content));  // no two are alike
+  CHECK(sealed != first->seal({"fraud", "hub", 1}, content));  // each has a different form
   const auto second = SecretBox::load(path);
   REQUIRE(second);
   CHECK_FALSE(second->is_new());

@@ -1,6 +1,6 @@
 // Signatures of tokens by the examples of RFC 7515 (appendices A.2 and A.3), and which keys of a
-// set count. What a token of another issuer must say is tested with keys of openssl
-// (tests/attack/issuer_test.py).
+// set count. tests/attack/issuer_test.py tests the claims of another issuer's tokens, with keys of
+// openssl.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 

@@ -20,7 +20,7 @@
 namespace gantry::services_test {
 namespace {
 
-constexpr std::int64_t kMemory = 256LL << 30;  // of a node
+constexpr std::int64_t kMemory = 256LL << 30;  // bytes of a node
 
 Config make_config(const ClusterSize& size) {
   Config config;

@@ -1,5 +1,5 @@
-// The shipped controller and planner with nodes that start what they are told after a while, and a
-// gate that says what a simulated queue does.
+// The shipped controller and planner, with nodes that start jobs after a while, and a gate that
+// reports a simulated queue.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ class Cluster {
   Cluster(const ClusterSize& size, std::vector<tenancy::Document> documents);
   ~Cluster();
 
-  // A second passes: nodes do what is due, the planner plans, the gate speaks.
+  // A second passes: nodes do what is due, the planner plans, the gate reports.
   void second(std::vector<proto::GateSample> samples,
               const std::map<std::string, Duration>& service_times);
   // Replicas of each service that take requests now, and those that hold a place.

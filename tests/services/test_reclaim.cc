@@ -13,7 +13,7 @@ using namespace gantry;
 using services_test::Cluster;
 using services_test::ClusterSize;
 
-constexpr std::uint32_t kCores = 32;  // of the cluster, half of them the service's
+constexpr std::uint32_t kCores = 32;  // cores of the cluster, half of them the service's
 constexpr std::uint32_t kNeeded = 10;
 constexpr Duration kStart = seconds(4);
 constexpr std::int64_t kGrace = 10, kSeen = 5;  // seconds
@@ -124,10 +124,10 @@ TEST_CASE("what batch jobs borrowed of a service comes back in time, spike after
   for (int spike = 0; spike < spikes; ++spike) {
     for (int i = 0; i < 400 && (site.held() > 2 || site.free_cores() > 0); ++i) site.second(10);
     REQUIRE(site.held() <= 2);
-    REQUIRE(site.free_cores() == 0);  // all that the service leaves is lent
+    REQUIRE(site.free_cores() == 0);  // all that the service does not use is lent
     std::int64_t took = 0;
     while (site.ready() < kNeeded && took < 200) {
-      site.second(450);  // 9 replicas are busy, and the promise takes one or two more
+      site.second(450);  // 9 replicas are busy, and the objective needs one or two more
       ++took;
     }
     slowest = std::max(slowest, took);

@@ -72,7 +72,7 @@ TEST_CASE("errors and late answers take it back, too few requests say nothing") 
   f.before.times.add(times(1000, milliseconds(30)));
   CHECK(next_step(how, kTarget, 95, f).kind == Kind::back);
   f.before.times = {};
-  f.before.times.add(times(1000, milliseconds(300)));  // those before are no better
+  f.before.times.add(times(1000, milliseconds(300)));  // the old replicas are no better
   CHECK(next_step(how, kTarget, 95, f).kind == Kind::move);
   how.watch_target = false;
   f.before.times = {};

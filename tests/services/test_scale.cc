@@ -26,7 +26,7 @@ tenancy::Service service() {
   return s;
 }
 
-// A load and its clock: seconds with so many requests each.
+// A load and its clock: seconds with a number of requests each.
 struct Traffic {
   ServiceLoad load;
   Instant now{hours(24 * 365 * 50).us};
@@ -101,7 +101,7 @@ TEST_CASE("a spike is seen within two seconds, and noise is no spike") {
   ScaleMemory memory;
   const std::uint32_t calm = scale::scale(s, traffic.load, facts(traffic), memory).replicas;
   Traffic noisy = traffic;
-  noisy.pass(2, 115);  // one and a half deviations of a second
+  noisy.pass(2, 115);  // one and a half standard deviations above the count of a second
   CHECK(scale::scale(s, noisy.load, facts(noisy), memory).replicas == calm);
   traffic.pass(2, 1000);
   CHECK(scale::scale(s, traffic.load, facts(traffic), memory).replicas >= 20);
@@ -120,7 +120,7 @@ TEST_CASE("replicas leave when fewer were enough for a while") {
     if (scale::scale(s, traffic.load, facts(traffic), memory).replicas < many) break;
   }
   CHECK(held >= 25);   // the answer of before holds
-  CHECK(held <= 100);  // and not for ever: the long window is a minute
+  CHECK(held <= 100);  // but not forever: the long window is a minute
 }
 
 TEST_CASE("to zero when nobody asks, and to one at the first request") {
@@ -222,7 +222,7 @@ TEST_CASE("a load that begins anew knows earlier days by their history") {
   const auto known = fresh.same_minutes(0, 10, traffic.now);
   REQUIRE(known);
   CHECK(*known == 500);
-  // What it has seen itself counts more than the history.
+  // Its own measurements count more than the history.
   traffic.load = {};
   traffic.pass(120, 7);
   traffic.load.remember(history, span - 1);

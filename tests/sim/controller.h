@@ -42,7 +42,7 @@ class Controller {
 
   void start();
   void crash(std::string_view why);
-  // the process stands still, and takes messages that arrive meanwhile when it goes on
+  // the process stands still, and reads messages that arrive meanwhile when it continues
   void pause(Duration length);
   void resume();
   void crash_next_commit(store::CrashPoint point) { store_.crash_next_append(point); }

@@ -1,5 +1,5 @@
-// Faults: each kind comes at random intervals during the time of trouble, and ends by itself or is
-// mended after a while. Only faults occur that the design promises to survive: a node is declared
+// Faults: each kind occurs at random intervals during the time of faults, and ends by itself or is
+// repaired after a while. Only faults occur that the design promises to survive: a node is declared
 // dead only while its machine is off and stays off until that is known; and under fencing no
 // machine sleeps longer than the controller waits after the fence.
 #pragma once

@@ -20,15 +20,15 @@ GpuInventory draw_inventory(Random& random, const NodeConfig& node);
 // Asks for whole GPUs, slices, a part, shards, or no GPU.
 void draw_gpus_of(Random& random, JobShape& shape);
 
-// Makes a fault of one of its GPUs, or of the whole node; returns false if the GPU that was chosen
-// has one already.
+// Makes a fault of one of its GPUs, or of the whole node; returns false if the chosen GPU has one
+// already.
 bool break_gpu(Random& random, GpuInventory& gpus, Instant now);
 bool repair_gpus(GpuInventory& gpus);  // returns false if nothing was broken
 
 // Returns why the machine cannot give both at a time, by the rules of the driver alone, or "".
 std::string conflict(const GpuInventory& gpus, const GpuGrant& mine, const GpuGrant& theirs,
                      bool same_tenant);
-// Returns why there is no such device or why it cannot be cut so, or "".
+// Returns why there is no such device or why it cannot be partitioned so, or "".
 std::string impossible(const GpuInventory& gpus, const GpuGrant& grant);
 
 }  // namespace gantry::sim

@@ -1,5 +1,5 @@
-// A machine and its runtime: the simulated counterpart of the node's seam (noded/seam.h). Its
-// records are its disk; what runs on it survives its daemon and dies with its power.
+// A machine and its runtime: the simulated implementation of noded/seam.h. Its records are its
+// disk; what runs on it survives its daemon and dies with its power.
 //
 //   recorded -> preparing -> [held -> starting ->] running -> ended -> (forgotten)
 //
@@ -109,7 +109,7 @@ class Machine final : public node::AttemptRuntime {
   }
   Duration clock_offset_;
   Instant awake_from_{};
-  Duration slept_{};  // in all
+  Duration slept_{};  // total time asleep
   bool clock_stops_ = false;
   bool daemon_ = false;
   bool rebooted_ = false;

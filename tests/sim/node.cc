@@ -122,7 +122,7 @@ void Node::deliver(node::Order order) {
   trace_.line(queue_.now(), fmt::format("{} <- {}", name(), text_of(order)));
   const Epoch told = epoch_of(order);
   step(node::FromController{std::move(order)});
-  // otherwise the daemon died in this turn, and nobody saw it obey the order
+  // otherwise the daemon died in this turn, and nobody knows that it obeyed the order
   if (core_) check_epoch(told);
 }
 

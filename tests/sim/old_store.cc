@@ -162,9 +162,8 @@ void OldStore::turn() {
   set_wake(turn.wake);
 }
 
-// Nobody knows yet that the store is old while the node that runs the job has not registered. So a
-// job that waits in the copy may start a second time on a node that registered earlier (decision
-// 154).
+// It is not known that the store is old before the node that runs the job has registered. So a job
+// that waits in the copy may start a second time on a node that registered earlier (decision 154).
 void OldStore::expect_twice(JobId job) {
   if (!put_back_ || accepted_) return;
   for (const auto& [node, key] : truth_.alive())
@@ -218,8 +217,8 @@ void OldStore::ask(core::ClientMessage message) {
   turn();
 }
 
-// Nothing is submitted until enough nodes have registered, because before that nobody can know that
-// the store is old.
+// Nothing is submitted until enough nodes have registered, because before that the age of the store
+// cannot be known.
 void OldStore::submit() {
   if (!proven_) return;
   proto::SubmitJob m;
@@ -229,7 +228,8 @@ void OldStore::submit() {
   m.spec.work_dir = "/home/sim";
   m.spec.requeue = false;  // a job that runs in the copy and is missing on its node has ended
   m.spec.hold = random_.chance(100);
-  m.spec.time_limit = minutes(60);  // so long that no job is being ended when the copy is put back
+  m.spec.time_limit =
+      minutes(60);  // long enough that no job is being ended when the copy is restored
   m.spec.shape.memory_per_node = random_.between(1, 8) * (std::int64_t{128} << 20);
   ask(std::move(m));
 }
@@ -294,8 +294,8 @@ void OldStore::put_back() {
   if (refused_.find("--accept-old-store") == std::string::npos) broken("it stops: " + refused_);
 }
 
-// Jobs that ran since the copy and have ended are not known to anybody, so they run again. Those
-// that still run on a node which says so must not start a second time.
+// Jobs that ran since the copy and have ended are unknown, so they run again. Those that still run
+// on a node that reports them must not start a second time.
 void OldStore::check_unnoticed() {
   if (gate_->claims() > 1) broken("the controller goes on with a store that is proved to be old");
   proven_ = true;
@@ -389,7 +389,7 @@ void OldStore::run() {
   run_for(60, 600);
   copy_ = disk_;
   in_copy_ = {given_.begin(), given_.end()};
-  if (random_.chance(500)) {  // one more controller runs, of which the copy knows nothing
+  if (random_.chance(500)) {  // one more controller runs, which the copy does not know
     run_for(1, 200);
     stop("killed");
     start();

@@ -1,8 +1,8 @@
 // Each seed is one history of a store that was replaced by an older copy while its nodes ran newer
 // jobs.
 //
-//   jobs run ... a copy is made ... more jobs run ... the copy is put back ... the controller
-//   notices and stops ... the administrator accepts the copy ... everything runs on to its end
+//   jobs run ... a copy is made ... more jobs run ... the copy is restored ... the controller
+//   notices and stops ... the administrator accepts the copy ... everything runs to its end
 //
 // It checks that jobs newer than the copy are neither killed nor signalled; that the controller
 // does not go on before it is told to; that no job id is given twice; that jobs that wait in the
@@ -92,7 +92,7 @@ class OldStore {
   std::size_t lost_ = 0;      // number of ids acknowledged after the copy
   std::set<std::pair<std::string, AttemptKey>> newer_;  // attempts that run and are not in the copy
   std::size_t newer_seen_ = 0;
-  std::set<JobId> told_;              // jobs of which a node has heard
+  std::set<JobId> told_;              // jobs that a node has been told
   std::set<std::string> registered_;  // nodes that have registered with this controller
   bool put_back_ = false, accepted_ = false, proven_ = true;
 };

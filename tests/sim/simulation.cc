@@ -116,8 +116,8 @@ void Simulation::mend() {
 }
 
 void Simulation::operate() {
-  // The controller works in periods of whole seconds; with one of 30 s this could come within one
-  // of its turns each time, and never see it settled.
+  // The controller works in periods of whole seconds; with a period of 30 s this check could fall
+  // into one of its turns each time, and never see a settled state.
   queue_.after(milliseconds(30'013), [this] { operate(); });
   if (!controller_.runs()) return;
   const core::State& state = controller_.core().state();
@@ -202,7 +202,7 @@ void Simulation::operate_on(const core::Job& job) {
   if (job.phase == Phase::queued && job.hold != core::Hold::none)
     clients_.say(proto::ReleaseJobs{{ref}});
   const auto& het = core::class_of(controller_.core().state(), job).het;
-  const bool follows = het && het->offset > 0;  // it ends with its leader
+  const bool follows = het && het->offset > 0;  // the component ends with its leader
   if (job.phase == Phase::running && job.kind == JobKind::allocation && !follows)
     clients_.say(proto::EndAllocation{job.id, {}});
   if (job.phase != Phase::queued || !job.dependencies) return;

@@ -1,6 +1,6 @@
-// Each seed is one history. Faults happen for a while, then everything is mended. Then every job
+// Each seed is one history. Faults happen for a while, then everything is repaired. Then every job
 // must end within kPatience, all capacity must be free, nothing may be left on any machine, and the
-// history must tell what happened.
+// history must contain what happened.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct Summary {
 class Simulation {
  public:
   static constexpr Duration kPatience = hours(24);
-  static constexpr Duration kStandstill = hours(4);  // without any event
+  static constexpr Duration kStandstill = hours(4);  // a history without events for this long fails
 
   // A broken property ends the process.
   Simulation(std::uint64_t seed, With with, bool print);

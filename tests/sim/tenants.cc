@@ -227,8 +227,8 @@ std::vector<Document> draw_prices(Random random) {
 
 namespace {
 
-// Limits of use that let every job start one day. Uses a copy of the random source, so that the
-// other documents do not depend on them.
+// Limits of use that eventually allow every job to start. Uses a copy of the random source, so that
+// the other documents do not depend on them.
 void draw_limits(Random random, std::vector<Document>& out) {
   if (!random.chance(300)) return;
   for (Document& document : out) {

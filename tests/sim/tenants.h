@@ -1,5 +1,5 @@
 // The tenants of a history: the documents applied at its beginning, the changes requested later
-// (also those that must be refused), and what makes a job one of a tenant.
+// (also those that must be refused), and the fields that assign a job to a tenant.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,8 @@ std::string text_of(const core::ReplyMessage& reply);
 std::string text_of(const node::Order& order);
 std::string text_of(const node::Report& report);
 
-// What the controller and a node say to each other, as the other end has it.
+// Encodes and decodes messages between the controller and nodes, so that each end gets what the
+// wire delivers.
 node::Order order_of(const core::OrderMessage& order);
 core::NodeMessage message_of(const node::Report& report);
 

@@ -31,7 +31,7 @@ TEST_CASE("an account below root is a tenant, and an account below a tenant is a
   CHECK_FALSE(*accounts.add_account("retraining", {"fraud", {}, {}}));
   CHECK(only_tenant(accounts.changes()).name == "risk");
   CHECK(only_tenant(accounts.changes()).weight == 2000);
-  // As in Slurm it is no partition, and the partitions decide about the network.
+  // An account is no partition, as in Slurm, and the partitions decide about the network.
   CHECK(only_tenant(accounts.changes()).own_queue == false);
   CHECK(only_tenant(accounts.changes()).jobs.host_network == true);
   CHECK(*accounts.add_account("scoring", {"risk", {}, 5}));

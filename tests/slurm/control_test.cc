@@ -302,7 +302,7 @@ TEST_CASE("scontrol requeue of a job that has ended lets it begin two minutes la
   fake.answer<proto::ShowJob>(shown);
   CHECK(scontrol(fake, {"requeue", "12"}).status == 0);
   CHECK_FALSE(fake.last<proto::RequeueJobs>().hold);
-  // Of a job that is refused nothing more is asked.
+  // No further requests are sent for a job that is refused.
   shown.jobs[0].row.phase = Phase::ended;
   fake.answer<proto::ShowJob>(shown);
   proto::JobsDone refused;

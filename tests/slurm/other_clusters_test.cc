@@ -96,7 +96,8 @@ TEST_CASE("what is added to a list of QOS stays an addition to the list above") 
   REQUIRE(others.modify_account("east", "b", Settings{{"qos", "+high"}}));
   REQUIRE(others.set_cluster("east", Settings{{"qos", "+high"}}));
   CHECK(value(association(others, "east", "root"), "QOS") == "high");
-  CHECK(value(association(others, "east", "a"), "QOS").empty());  // it was taken away here
+  CHECK(value(association(others, "east", "a"), "QOS")
+            .empty());  // the QOS was removed from this account
   CHECK(value(association(others, "east", "b"), "QOS") == "high");
 }
 
@@ -229,7 +230,7 @@ TEST_CASE("an account of this cluster takes only limits that count here") {
   CHECK(refusal({"modify", "account", "x", "set", "GrpTRES=cpu=many"})
             .starts_with(" cpu must be a whole number from 0 to 1000000000, not \"many\""));
   CHECK(refusal({"add", "account", "y", "cluster=nope"}).starts_with(" This cluster 'nope'"));
-  // Of the other cluster it takes all of them.
+  // In another cluster all of the words are accepted.
   const test::Run run =
       sacctmgr({"modify", "account", "set", "GrpWall=60", "where", "name=x", "cluster=east"});
   CHECK(run.status == 0);
@@ -256,7 +257,7 @@ TEST_CASE("AdminLevel and coordinators of this cluster are roles in the tenant's
   CHECK(grants().back() == tenancy::Grant{tenancy::Role::tenant_admin, "ann", ""});
   REQUIRE(accounts.put_coordinator("x", "ann", false));
   REQUIRE(accounts.put_admin_level("ann", tenancy::Role::user));
-  CHECK(accounts.changes().documents.empty());  // as it was
+  CHECK(accounts.changes().documents.empty());  // unchanged
   CHECK_FALSE(accounts.put_admin_level("bob", tenancy::Role::admin).has_value());
   CHECK_FALSE(accounts.put_coordinator("nope", "ann", true).has_value());
 }

@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(CourseFixture,
                   "flags of a new reservation say when it comes again, and what is replaced") {
   proto::MakeReservation m = made("WEEKDAY,REPLACE");
   CHECK(m.every == Recurrence::weekdays);
-  CHECK(m.zone == "UTC0");  // where the commands of tests run
+  CHECK(m.zone == "UTC0");  // the time zone of the tests
   CHECK(m.replacement == NodeReplacement::used);
   CHECK_FALSE(m.purge_after);
   m = made("hourly,replace_down,purge_comp");

@@ -1,4 +1,4 @@
-// What options of sbatch and srun must have in common, what follows from them, and --multi-prog.
+// Rules that connect options of sbatch and srun, what follows from them, and --multi-prog.
 #include <doctest/doctest.h>
 
 #include "cli/slurm/step/task_script.h"
@@ -12,7 +12,7 @@ namespace {
 
 const std::string kNothing = "#!/bin/sh\ntrue\n";
 
-// The first line of what sbatch says to these options, or the job's shape.
+// The first line of sbatch's message about these options, or the job's shape.
 std::string refusal(std::vector<std::string> options) {
   const ScratchDir files;
   options.insert(options.begin(), "slurm/sbatch");
@@ -44,11 +44,11 @@ TEST_CASE("a limit that goes beyond the deadline ends there") {
   REQUIRE(cut.has_value());
   CHECK(*cut == minutes(59));
   CHECK(limit({"--deadline=now+3hours", "-t120"}) == minutes(120));
-  // With --begin less is left.
+  // With --begin less time is left.
   const auto later = limit({"--deadline=now+1hour", "--begin=now+30minutes", "-t120"});
   REQUIRE(later.has_value());
   CHECK(*later == minutes(29));
-  // A least limit says how far the limit may go down.
+  // --time-min is the limit below which the time limit is not lowered.
   CHECK(limit({"--deadline=now+1hour", "-t120", "--time-min=10"}) == minutes(120));
 }
 

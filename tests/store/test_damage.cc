@@ -132,8 +132,7 @@ struct Outcome {
   int same = 0;
 };
 
-// Reads the store from a file that holds `bytes`. The result is empty, or says what the store did
-// wrong.
+// Returns what is wrong when the store is read from a file with these `bytes`; "" if nothing is.
 std::string judge(const SmallStore& small, std::string_view bytes, Outcome& outcome) {
   write_file(small.path, bytes);
   const auto read = read_everything(small.disk.options);

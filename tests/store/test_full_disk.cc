@@ -1,6 +1,6 @@
 // Real full file systems: a small tmpfs and a small ext4 are mounted in the mount namespace of a
-// child process, and vanish with it. This needs root; without root the test says so and skips. A
-// limit on the file size stands in for a disk that refuses writes although it has space.
+// child process, and vanish with it. This needs root; without root the test is skipped. A limit on
+// the file size stands in for a disk that refuses writes although it has space.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <spawn.h>
@@ -31,7 +31,7 @@ bool run(std::vector<std::string> words) {
          ::waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// The image of the ext4 lies on a tmpfs, so that the speed of the real disk does not matter.
+// The image of the ext4 is on a tmpfs, so that the speed of the real disk does not matter.
 bool mount_small(const std::string& kind, const std::string& at) {
   if (::unshare(CLONE_NEWNS) != 0) return false;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;

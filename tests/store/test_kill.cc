@@ -1,6 +1,6 @@
 // A writer is killed with SIGKILL at 60 random moments, always on the same directory. Every
-// acknowledged event is there afterwards, and no batch or fold is torn. This says nothing about
-// power loss; see test_power_loss.cc.
+// acknowledged event is there afterwards, and no batch or fold is torn. This does not test power
+// loss; see test_power_loss.cc.
 #include <doctest/doctest.h>
 
 #include <cstring>

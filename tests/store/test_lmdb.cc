@@ -261,7 +261,7 @@ TEST_CASE("appending, folding and trimming for long keeps the file small") {
     if (turn == 10) settled = file_size(disk);
   }
   CHECK(file_size(disk) <= settled + settled / 4);
-  CHECK(file_size(disk) < 16 * kMiB);  // 120 MB were written in all.
+  CHECK(file_size(disk) < 16 * kMiB);  // 120 MB were written in total.
 }
 
 TEST_CASE("a reader that reads in pages does not keep freed pages from being used again") {

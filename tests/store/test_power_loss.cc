@@ -118,7 +118,7 @@ class Disk {
   std::uint64_t acked_ = 0;
 };
 
-// Opens a store on this disk and says what is wrong with it. This runs in a child because it may
+// Opens a store on this disk and returns what is wrong with it. Runs in a child because it may
 // crash.
 std::string judge(const std::string& directory, const Bytes& disk, std::uint64_t acked) {
   std::ofstream(directory + "/data.mdb", std::ios::binary | std::ios::trunc) << disk;

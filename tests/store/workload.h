@@ -51,7 +51,7 @@ class Workload {
     return data;
   }
 
-  // Says what is wrong with the store if all events up to `acked` were acknowledged, or "" if
+  // Returns what is wrong with the store if all events up to `acked` were acknowledged, or "" if
   // nothing is.
   static std::string judge(const Store& store, std::uint64_t acked) {
     Stats stats = store.stats();

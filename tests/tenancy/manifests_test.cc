@@ -1,6 +1,6 @@
 // Manifests of Kubernetes and Kueue, as platform teams write them. The test compares the documents
 // that they become, and the notes about everything else, with the files in golden/.
-// GANTRY_UPDATE_GOLDEN=1 writes these files anew.
+// GANTRY_UPDATE_GOLDEN=1 rewrites these files.
 #include "tests/tenancy/sample.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// NetworkPolicies that cannot be kept: each is refused with its field and the reason. Those that
-// can be kept are in manifests/policies.yaml and its golden file.
+// NetworkPolicies that cannot be translated completely: each is refused with its field and the
+// reason. Those that can be are in manifests/policies.yaml and its golden file.
 #include "tests/tenancy/sample.h"
 
 #include "config/tenancy/files/load.h"

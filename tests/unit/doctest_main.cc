@@ -19,7 +19,8 @@ void pass_over(std::string_view reason) {
   const char* path = std::getenv("GANTRY_PASSED_OVER");
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "a");
   if (file == nullptr) return;
-  std::fputs((name + " | " + why + "\n").c_str(), file);  // one write, as tests run side by side
+  std::fputs((name + " | " + why + "\n").c_str(),
+             file);  // one write, because tests run in parallel
   std::fclose(file);
 }
 

@@ -17,7 +17,7 @@ TimeSpan span(const char* from, const char* until) {
   return {utc_of(from), utc_of(until)};
 }
 
-// The begin of the occurrence after so many others.
+// The start of the occurrence after this many others.
 Instant begin_after(Repetition r, int others) {
   while (others-- > 0) r = next_of(r);
   return occurrence_of(r).from;
@@ -42,7 +42,7 @@ TEST_CASE("an occurrence stays at its local time when the clocks change") {
   // A time that the clocks skip is made up for, and the day after is as before.
   r = made(Recurrence::daily, span("2026-03-28T01:30", "2026-03-28T01:40"), kPrague);
   CHECK(begin_after(r, 2) == utc_of("2026-03-30T00:30"));
-  // A whole day is one of 23 hours then, and the next begins where it ends.
+  // That day has 23 hours, and the next one begins at its end.
   r = made(Recurrence::daily, span("2026-03-27T23:00", "2026-03-28T23:00"), kPrague);
   CHECK(occurrence_of(next_of(r)) == span("2026-03-28T23:00", "2026-03-29T22:00"));
   CHECK(begin_after(r, 2) == utc_of("2026-03-29T22:00"));
@@ -87,7 +87,8 @@ TEST_CASE("whether occurrences meet is known for all times") {
   CHECK(ever_meet(work, monday));
   CHECK_FALSE(ever_meet(monday, rest));
   CHECK_FALSE(ever_meet(work, rest));
-  // Two that pass each other in winter may meet in summer, when only one of them moves.
+  // Two reservations that do not overlap in winter may overlap in summer, when only one of them
+  // moves.
   const Repetition local =
       made(Recurrence::daily, span("2026-12-01T08:00", "2026-12-01T09:00"), kPrague);
   CHECK(ever_meets(local, span("2027-07-01T07:30", "2027-07-01T07:40")));
@@ -98,7 +99,7 @@ TEST_CASE("whether occurrences meet is known for all times") {
   const Repetition there =
       made(Recurrence::daily, span("2026-12-01T07:00", "2026-12-01T08:00"), kPrague);
   CHECK_FALSE(ever_meet(local, there));
-  // Those of every hour meet what lasts over their minutes, at any time.
+  // Hourly occurrences overlap everything that includes their minutes, at any time.
   const Repetition quarter = made(Recurrence::hourly, span("2026-12-01T06:15", "2026-12-01T06:30"));
   CHECK(ever_meet(quarter, monday));
   CHECK(ever_meet(quarter, made(Recurrence::hourly, span("2027-01-01T00:29", "2027-01-01T00:40"))));

@@ -59,7 +59,7 @@ class Munged {
     }
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!usable() && std::chrono::steady_clock::now() < end)
-      // tidy-allow(sleep): munged does not say when it is ready
+      // tidy-allow(sleep): munged does not report when it is ready
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ~Munged() {

@@ -1,5 +1,5 @@
-// What the real controller believes of nodes that say who a user is: a test peer has a node's key,
-// and says what it likes.
+// How far the real controller trusts nodes that tell who a user is: a test peer has a node's key
+// and can claim any user.
 #include <doctest/doctest.h>
 
 #include "tests/eventually.h"
@@ -15,8 +15,8 @@ using test::send;
 
 constexpr std::uint32_t kNobody = 65534, kRoot = 0;
 
-// A controller that knows three nodes: `login` may speak for users, and is on this machine;
-// `away` may do so too, from another address than this machine's; `gpu1` may not.
+// A controller that knows three nodes: `login` may vouch for users, and is on this machine; `away`
+// may do so too, from another address than this machine's; `gpu1` may not.
 struct Site {
   net::KeyPair login = net::generate_key_pair(), away = net::generate_key_pair(),
                gpu1 = net::generate_key_pair();

@@ -27,8 +27,8 @@ namespace {
 
 constexpr Duration kSoon = seconds(60);
 
-// libzmq is not instrumented, so ThreadSanitizer takes every word of a message for a race. Its time
-// for this grows with the square of the message size.
+// libzmq is not instrumented, so ThreadSanitizer reports every word of a message as a race. Its
+// time for this grows with the square of the message size.
 #ifdef __SANITIZE_THREAD__
 constexpr std::size_t kLargest = 4'000;
 #else

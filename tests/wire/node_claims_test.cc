@@ -54,7 +54,7 @@ TEST_CASE("reports before the registration do not take the place of a node's cla
   proto::ExitReport exited;
   exited.key = key;
   proto::Heartbeat beat;
-  // This session is of the other controller, which has started as often as this one.
+  // This session is of the other controller, which has the same epoch.
   beat.session = (kStart.value() << 32) | 1;
   const auto first_words = [&](RawDealer& peer, int which) {
     switch (which) {
@@ -91,7 +91,8 @@ TEST_CASE("a node from an earlier start is told to register, and makes no claim 
   proto::Heartbeat beat;
   beat.session = 1;  // This session is from start 0.
   send(one, beat);
-  // The answer does not tell this start, so the registration still proves what the node had heard.
+  // The answer does not contain this controller's epoch, so the registration still proves what the
+  // node knew.
   CHECK(expect<proto::RegisterAgain>(one).epoch == Epoch(0));
   register_node(one, "n1", Epoch(0));
   CHECK(expect<proto::NodeAccept>(one).stamp.epoch == kStart);

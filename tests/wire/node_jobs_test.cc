@@ -1,5 +1,5 @@
-// A node with a job, as the real controller hears it: orders that no message holds, and requests
-// from inside the job.
+// A node with a job, against the real controller: orders that do not fit into a message, and
+// requests from inside the job.
 #include <doctest/doctest.h>
 
 #include "tests/eventually.h"

@@ -297,7 +297,7 @@ TEST_CASE("unread answers of one user take no room from nodes and other users") 
   // All users together then have 150,000 bytes waiting, and each peer may still have a little.
   CHECK(fill(8) == 18);
   CHECK(fill(9) == 4);
-  CHECK(fill(7) == 60);  // The orders of a node go on.
+  CHECK(fill(7) == 60);  // orders of a node are still accepted
   queues.remove_peer(PeerId{1}, false);
   queues.remove_peer(PeerId{2}, false);
   // Two peers have freed 80 of the 214 thousand bytes in use, so 16 of 150 are free.

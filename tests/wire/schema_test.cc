@@ -44,7 +44,7 @@ codec::Schema schema() {
 #define X(type, ...) s.add<proto::type>();
 #include "common/proto/messages.def"
 #undef X
-  s.add<proto::StepPermission>();  // This struct travels signed, as bytes.
+  s.add<proto::StepPermission>();  // this struct is sent signed, as bytes
   return s;
 }
 

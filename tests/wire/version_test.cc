@@ -64,8 +64,8 @@ TEST_CASE("a peer of another protocol version is told so, and the controller goe
   check_served(other, 1);
   for (const std::uint16_t theirs : {0, 2, 99, 65535}) {
     net::Client client = controller.connect();
-    // The header has another version. The controller looks at nothing else, since it may be unable
-    // to read a newer Hello.
+    // The header has another version. The controller reads nothing else, since it may be unable to
+    // read a newer Hello.
     check_refused(ask(client, theirs, 7, proto::Hello{theirs, "old"}), 7, theirs);
     check_refused(ask(client, theirs, 8, proto::Ping{}), 8, theirs);
     check_refused(ask(client, theirs, 9, proto::CancelJobs{}), 9, theirs);

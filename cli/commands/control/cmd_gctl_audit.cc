@@ -77,7 +77,7 @@ Source source_of(const AuditOptions& options) {
   return ::access(directory.c_str(), R_OK | X_OK) == 0 ? Source{std::move(directory)} : Source{};
 }
 
-// Reads the options, and says where the log is; nothing if only help was asked for.
+// Reads the options and returns the log's place; nullopt if only help was asked for.
 Result<std::optional<Source>> source_for(const Invocation& in, AuditOptions& options) {
   ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return std::nullopt;
@@ -99,7 +99,7 @@ Result<bool> follow_page(Session& session, const proto::ReadAudit& request,
   return page->more && !page->lines.empty();
 }
 
-// All records behind `after` in their order. The error names the first that is wrong.
+// All records after `after`, in their order. The error names the first one that is wrong.
 Result<audit::Chain> walk(const Invocation& in, const Source& source, std::uint64_t after,
                           const Each& each) {
   if (!source.directory.empty())
@@ -117,7 +117,7 @@ Result<audit::Chain> walk(const Invocation& in, const Source& source, std::uint6
   }
 }
 
-// The same of the last so many records alone.
+// Like the walk over all records, but only over the newest ones.
 Result<audit::Chain> walk_newest(const Invocation& in, const Source& source, std::uint64_t last,
                                  const Each& each) {
   if (!source.directory.empty() || last > proto::kMostAuditLines) return walk(in, source, 0, each);

@@ -1,5 +1,5 @@
-// gctl enroll: accepts a node's key, makes tokens by which a node enrolls itself once, and takes
-// both back. A token is made here, and the controller gets its hash alone.
+// gctl enroll: accepts a node's key, makes tokens by which a node enrolls itself once, and revokes
+// both. A token is made here, and the controller only gets its hash.
 #include <fmt/core.h>
 
 #include "cli/commands/control/gctl.h"

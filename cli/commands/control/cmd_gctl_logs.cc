@@ -1,6 +1,6 @@
-// gctl logs: the controller has a piece of the output read on the job's node, by the job's user. Of
-// an array each line says whose it is. A job that the queue no longer has is looked up in
-// accounting, and its output file is read here if this machine has it.
+// gctl logs: the controller has a piece of the output read on the job's node, by a process with the
+// user's ids. For an array, each line has the task as a prefix. A job that the queue no longer has
+// is looked up in accounting, and its output file is read here if this machine has it.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ class Output {
  public:
   explicit Output(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // False: nobody reads standard output any more.
+  // Returns false if nobody reads standard output any more.
   bool print(const Bytes& data) {
     for (const char c : data) {
       if (at_start_) std::fwrite(prefix_.data(), 1, prefix_.size(), stdout);
@@ -83,8 +83,8 @@ bool print_file(const std::string& path, const proto::JobRow& row, std::string_v
   return true;
 }
 
-// The output file of a job that has left the queue. Records of older releases do not say how the
-// job named it; then it is the usual name.
+// The output file of a job that has left the queue. Records of older releases do not have its name;
+// then the default name is used.
 std::string output_of(const proto::HistoryRow& job, bool std_err) {
   JobSpec spec;
   spec.work_dir = job.work_dir;
@@ -187,8 +187,8 @@ Result<int> follow_one(const Invocation& in, Session& session, const Logs& logs,
     if (!piece) {
       if (piece.error().code == ErrorCode::not_found && read.offset == 0)
         return ended_output(in, session, logs, ref);
-      if (piece.error().code == ErrorCode::not_found) return 0;  // it ended while we waited
-      // The controller asks for one task if the reference means several.
+      if (piece.error().code == ErrorCode::not_found) return 0;  // the job ended during the wait
+      // The controller needs a single task if the reference means several.
       if (piece.error().code == ErrorCode::invalid_argument && read.offset == 0)
         return follow_tasks(in, session, logs, ref);
       // A job that has not started has no output yet, so --follow waits.

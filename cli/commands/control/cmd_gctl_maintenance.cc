@@ -25,7 +25,7 @@
 namespace gantry::cli::gctl_maintenance {
 namespace {
 
-constexpr timespec kPause{2, 0};  // between two looks at nodes that are to become idle
+constexpr timespec kPause{2, 0};  // pause between two checks of nodes that become idle
 
 struct Maintain {
   std::vector<std::string> partitions, pools;
@@ -104,7 +104,7 @@ class Rounds {
  public:
   Rounds(const Maintain& m, Session& session) : m_(m), session_(session) {}
 
-  // Handles all nodes. Returns false if the command has stopped early; it has then said why.
+  // Handles all nodes. Returns false if the command stopped early, after reporting why.
   Result<bool> all(std::vector<std::string> names) {
     ASSIGN(nodes, session_.call<proto::ListNodesReply>(
                       proto::ListNodes{std::move(names), m_.partitions, false}));

@@ -1,5 +1,5 @@
 // gctl mig: shows where the planner would switch MIG mode, with the command that does it. Gantry
-// cuts GPUs that are in MIG mode but never switches the mode itself. Switching needs an idle GPU
+// partitions GPUs in MIG mode but never switches the mode itself. Switching needs an idle GPU
 // without any other client of the driver, and on some models a reset.
 #include <fmt/core.h>
 

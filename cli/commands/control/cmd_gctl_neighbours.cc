@@ -1,5 +1,5 @@
-// gctl neighbours: who shares a job's nodes, what held it up and when, and what was done about it.
-// The controller leaves out what the asker may not see of other jobs.
+// gctl neighbours: which jobs share a job's nodes, what slowed it down and when, and what was done
+// about it. The controller leaves out what the asker may not see of other jobs.
 #include <fmt/core.h>
 
 #include "cli/commands/control/gctl.h"

@@ -1,5 +1,5 @@
-// gctl network: what a running job or the jobs of a tenant may reach, by which rule, and whether an
-// address answers a job, which its node tries from within the job's network.
+// gctl network: what a running job or the jobs of a tenant may reach, according to which rule, and
+// whether an address answers, which the job's node tries from inside the job's network.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -80,13 +80,13 @@ Result<proto::NetworkProbed> probe(const Invocation& in, const NetworkOptions& o
 }  // namespace
 
 std::vector<std::string> network_trouble(Session& session, const proto::JobRow& row) {
-  constexpr std::size_t kMostPeers = 4;  // an answer that does not come takes three seconds
+  constexpr std::size_t kMostPeers = 4;  // each missing answer takes three seconds
   constexpr std::string_view kAnswered = "Connection refused";  // nothing listens at that port
   std::vector<std::string> out;
   const auto nodes = expand_hostlist(row.node_list);
   const proto::JobRef ref{row.job, {}};
   const auto first = session.call<proto::NetworkProbed>(proto::ProbeNetwork{ref, "", ""});
-  if (!first || !nodes) return out;  // it has no network of its own, or not yet
+  if (!first || !nodes) return out;  // the job has no network of its own, or not yet
   const proto::AttemptNetwork& own = first->network;
   if (own.denied_packets > 0)
     out.push_back(

@@ -1,5 +1,5 @@
-// gctl service: which services there are, how they keep their promises, why they have so many
-// replicas, and commands for their rollouts. Documents of services are applied by gtenant.
+// gctl service: lists services, whether they meet their objectives, and why they have their number
+// of replicas; and commands for their rollouts. gtenant applies the documents of services.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 

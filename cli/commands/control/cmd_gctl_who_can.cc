@@ -29,7 +29,7 @@ std::vector<std::string_view> rights() {
 }
 
 bool has(const proto::AccessRow& row, const std::string& right) {
-  // An operator cares for all jobs, and an auditor sees all; documents give them nothing else.
+  // An operator manages all jobs, and an auditor sees all; documents grant them no other rights.
   if (row.tenant.empty() && row.role == "admin") return true;
   if (row.tenant.empty() && row.role == "operator")
     return right == "see" || right == "change-jobs" || right == "read-output";

@@ -76,7 +76,7 @@ void ask_sooner(const Invocation& in, Session& session, const proto::JobRow& row
     print_sooner(*reply);
 }
 
-// Says how a job ended that the queue no longer has.
+// Reports how a job ended that the queue no longer has.
 Result<void> tell_ended(Session& session, const proto::JobRef& ref, bool json) {
   ASSIGN(ended, ended_jobs(session, ref));
   if (ended->empty()) return tl::unexpected(no_such_job(ref));

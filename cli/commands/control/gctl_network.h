@@ -10,8 +10,8 @@
 namespace gantry::cli::gctl_network {
 
 // Returns what is wrong with the network of a running job, a sentence each: refused packets, and
-// nodes of its own that its first node does not reach, of which the first four are tried. Nothing
-// if it has no network of its own, or the asker may not see it.
+// nodes of its own that its first node does not reach, of which the first four are tried. Empty if
+// it has no network of its own, or the asker may not see it.
 std::vector<std::string> network_trouble(Session& session, const proto::JobRow& row);
 
 }  // namespace gantry::cli::gctl_network

@@ -117,7 +117,7 @@ bool is_quota(const std::string& tres) {
   return tres == "cpu" || tres == "mem" || tres == "gres/gpu" || tres.starts_with("gres/gpu:");
 }
 
-// Parts the TRES of a value: those that the tenant has as quota, and the others.
+// Divides the TRES of a value into those that the tenant has as quota, and the others.
 struct PartedTres {
   std::string quota, others;
 };
@@ -131,8 +131,8 @@ PartedTres part_tres(const std::string& value) {
   return out;
 }
 
-// Sets those limits that a tenant has in members of its own, and returns the rest of the value,
-// which becomes a limit of use.
+// Sets the limits for which a tenant has its own members, and returns the rest of the value, which
+// becomes a limit of use.
 Result<std::string> set_in_tenant(tenancy::Tenant& tenant, const LimitKey& key,
                                   const std::string& value) {
   if (key.limit == "GrpJobs") tenant.counts.running_jobs.reset();

@@ -12,7 +12,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// The clusters that the words mean: whether this one is among them, and which others.
+// Whether the words mean this cluster, and which other ones.
 struct Scope {
   std::string own;  // the name of this cluster
   bool here = true;
@@ -32,7 +32,7 @@ Result<Scope> clusters_meant(const ChangeWords& words, const OtherAccounts& othe
   return out;
 }
 
-// The accounts that a user's change is about; "" stands for all accounts of the user.
+// The accounts that a user's change concerns; "" stands for all accounts of the user.
 std::vector<std::string> accounts_or_all(const ChangeWords& words) {
   return words.accounts.empty() ? std::vector<std::string>{""} : words.accounts;
 }
@@ -124,11 +124,12 @@ Result<AccountChange> add_users(const ChangeWords& words, const Scope& scope, Al
   }
   if (const std::string account = words.default_account(); !account.empty())
     act.details = fmt::format(" Settings =\n  Default Account = {}\n{}", account, act.details);
-  if (act.names.empty()) act.title.clear();  // known users get more associations
+  if (act.names.empty()) act.title.clear();  // known users only get more associations
   return act;
 }
 
-// Slurm tells changes apart: of the user or account itself, of its associations, or of both.
+// Slurm's messages differ for a change of the user or account itself, of its associations, or of
+// both.
 struct ChangedParts {
   bool itself = false, associations = false;
 };
@@ -144,7 +145,7 @@ ChangedParts parts_of(const ChangeWords& words) {
 
 struct Modified {
   std::vector<std::string> names;
-  std::string associations;  // their lines
+  std::string associations;  // lines about them
 };
 
 std::string modified_text(bool users, const ChangeWords& words, const Modified& modified) {
@@ -283,7 +284,7 @@ Result<AccountChange> remove_users(const ChangeWords& words, const Scope& scope,
       say(scope.own, account, name);
     }
     for (const std::string& cluster : scope.others) {
-      // The default account comes last: it may go with all the others.
+      // The default account comes last, because it may be removed only together with all others.
       std::vector<std::string> accounts = accounts_or_all(words);
       const std::string last = all.others.default_account_of(cluster, name);
       std::stable_partition(accounts.begin(), accounts.end(),

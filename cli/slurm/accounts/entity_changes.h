@@ -1,5 +1,5 @@
-// sacctmgr add, modify and delete of accounts, users and coordinators, in this cluster and in the
-// others that are known.
+// sacctmgr add, modify and delete of accounts, users and coordinators, in this cluster and in other
+// known ones.
 #pragma once
 
 #include <string>
@@ -14,20 +14,21 @@ namespace gantry::cli::slurm {
 
 // The words of sacctmgr add, modify and delete for accounts, users and coordinators.
 
-// The text without the quotes around it, with which a shell script may have passed them on.
+// The text without surrounding quotes, which a shell script may have passed on.
 std::string unquoted(const std::string& text);
 
 enum class ChangedEntity : std::uint8_t { account, user, qos, coordinator };
-// nullopt: the first word names none of them.
+// nullopt if the first word names none of them.
 std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words);
 
 struct ChangeWords {
   std::vector<std::string> names, accounts;
-  std::vector<std::string> users;     // of a change of accounts: their associations alone
-  std::vector<std::string> clusters;  // none = all that are known
+  std::vector<std::string>
+      users;  // for a change of accounts: change only these users' associations
+  std::vector<std::string> clusters;  // empty = all known ones
   std::vector<RawSetting> settings;
 
-  // The settings as they count in this cluster; an error if this cluster has no such setting.
+  // The settings that apply in this cluster; an error if this cluster has no such setting.
   [[nodiscard]] Result<Accounts::Settings> own_settings() const;
   // The value of DefaultAccount= for users; "" = not given.
   [[nodiscard]] std::string default_account() const;
@@ -52,8 +53,8 @@ struct AccountChange {
   std::string details = {};  // settings and associations, which follow the names
 };
 
-// Works the change out. `verb` is add, modify or delete. Names that do not exist are passed over,
-// as in Slurm; the caller says so if nothing is left.
+// Works the change out. `verb` is add, modify or delete. Names that do not exist are skipped, as in
+// Slurm; the caller reports it if nothing is left.
 Result<AccountChange> change_entities(std::string_view verb, ChangedEntity entity,
                                       const ChangeWords& words, AllAccounts all);
 

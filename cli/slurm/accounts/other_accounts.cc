@@ -109,7 +109,7 @@ const OtherRow* OtherAccounts::find(const std::string& cluster, const std::strin
   return nullptr;
 }
 
-// The cluster knows this of a user apart from the associations.
+// The facts about a user that do not belong to an association.
 OtherRow& OtherAccounts::person(const std::string& cluster, const std::string& user) {
   if (OtherRow* row = find(cluster, "", user)) return *row;
   return now_.at(cluster).rows.emplace_back(OtherRow{{"user", user}, {"AdminLevel", "None"}});
@@ -171,8 +171,8 @@ Result<bool> OtherAccounts::add_user(const std::string& cluster, const std::stri
   return fresh;
 }
 
-// An account that is to come below one of its own accounts changes places with it: that one comes
-// below the present parent first.
+// An account that is moved below one of its own descendants swaps places with it: first that one is
+// moved below the present parent.
 Result<void> OtherAccounts::move(const std::string& cluster, const std::string& account,
                                  const std::string& parent) {
   if (account == kRoot || account == parent || !has_account(cluster, parent))
@@ -189,7 +189,7 @@ Result<void> OtherAccounts::move(const std::string& cluster, const std::string& 
 Result<void> OtherAccounts::modify_account(const std::string& cluster, const std::string& account,
                                            const std::vector<RawSetting>& settings) {
   OtherRow* row = find(cluster, account, "");
-  if (row == nullptr && account == kRoot)  // a document that was written without any row
+  if (row == nullptr && account == kRoot)  // a document that was written without this row
     row = &now_.at(cluster).rows.emplace_back(OtherRow{{"account", kRoot}, {"QOS", "normal"}});
   if (row == nullptr) return tl::unexpected(no_account_on(account, cluster));
   OtherRow changed = *row;
@@ -224,8 +224,8 @@ Result<void> OtherAccounts::modify_user(const std::string& cluster, const std::s
   return {};
 }
 
-// With an account go the accounts below it and all their users; a user without any other
-// association is forgotten.
+// Removing an account also removes the accounts below it and all their users; a user without any
+// other association is removed.
 void OtherAccounts::remove_account(const std::string& cluster, const std::string& account) {
   std::set<std::string> gone{account};
   std::vector<OtherRow>& rows = now_.at(cluster).rows;

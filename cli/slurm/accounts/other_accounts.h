@@ -1,5 +1,5 @@
 // Accounts and users of other clusters, as sacctmgr keeps them in the documents of those clusters
-// (kind Cluster). Nothing of this cluster goes by them: they are added, changed, listed and
+// (kind Cluster). They have no effect in this cluster: they are only added, changed, listed and
 // removed.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace gantry::cli::slurm {
 // An association as it is listed.
 struct OtherAssociation {
   std::string cluster, account, parent, user;
-  OtherRow values;                        // limits of the accounts above included
+  OtherRow values;                        // includes limits of the accounts above
   std::string default_account, admin;     // of a user
   std::string description, organization;  // of the account
   std::string coordinated;                // the accounts that the user coordinates
@@ -36,7 +36,7 @@ class OtherAccounts {
   void describe_cluster(const std::string& name, const std::string& description);
   void remove_cluster(const std::string& name) { now_.erase(name); }
 
-  // All of these name a cluster that exists. The Result<bool> is true if something changed.
+  // All clusters named here must exist. The Result<bool> is true if something changed.
   [[nodiscard]] bool has_account(const std::string& cluster, const std::string& account) const;
   // `account` may be "": any account.
   [[nodiscard]] bool has_user(const std::string& cluster, const std::string& user,
@@ -52,7 +52,7 @@ class OtherAccounts {
   void remove_account(const std::string& cluster, const std::string& account);
   Result<void> remove_user(const std::string& cluster, const std::string& user,
                            const std::string& account);
-  // False if no cluster has the account.
+  // Returns false if no cluster has the account.
   bool put_coordinator(const std::string& account, const std::string& user, bool coordinates);
 
   // "" = the cluster does not know the user.
@@ -66,7 +66,7 @@ class OtherAccounts {
 
   // The associations of a cluster: each account, then its users, then the accounts below it.
   [[nodiscard]] std::vector<OtherAssociation> associations(const std::string& cluster) const;
-  // Adds what differs from the documents that the constructor got.
+  // Adds the differences to the documents that were passed to the constructor.
   void add_changes(proto::ApplyTenancy& out) const;
 
  private:
@@ -94,7 +94,7 @@ class OtherAccounts {
 // The associations of all other clusters, cluster by cluster, numbered as Slurm's nested sets.
 std::vector<Entry> other_associations(const proto::TenancyDocuments& documents);
 
-// Of these rows, one for each account, in a listing of accounts that has `listed` already.
+// One of these rows for each account that is not yet in `listed`, for a listing of accounts.
 std::vector<Entry> other_account_rows(const std::vector<Entry>& associations,
                                       const std::vector<Entry>& listed);
 

@@ -22,12 +22,12 @@ enum class KeyForm : std::uint8_t { text, word, count, part, tres, wall, share, 
 
 struct AssociationKey {
   std::string_view name;
-  std::size_t least;  // letters that are enough
+  std::size_t least;  // shortest abbreviation, in letters
   KeyForm form;
   std::string_view list = {}, resource = {};  // of KeyForm::part: the list, and the resource in it
   bool inherited = false;
 };
-// In the order in which Slurm looks for them.
+// In the order in which Slurm searches them.
 constexpr AssociationKey kAssociationKeys[] = {
     {"AdminLevel", 2, KeyForm::word},
     {"DefaultAccount", 8, KeyForm::text},
@@ -121,7 +121,7 @@ std::string joined_tres(std::vector<TresAmount> items) {
   return out;
 }
 
-// The items of `change` replace those of `list`; one of -1 is taken out.
+// The items of `change` replace those of `list`; an item of -1 is removed.
 std::string merged_tres(std::string_view list, const std::vector<TresAmount>& change) {
   std::vector<TresAmount> out = tres_items(list);
   for (const TresAmount& item : change) {
@@ -170,7 +170,7 @@ Result<void> put_wall(OtherRow& row, const AssociationKey& key, const std::strin
   return {};
 }
 
-// Whether the names of a list are all marked with + or -: a change of the list above.
+// Whether all names of a list are marked with + or -, so that they change the list above.
 bool is_change(std::string_view list) {
   return !list.empty() && (list.front() == '+' || list.front() == '-');
 }
@@ -180,8 +180,8 @@ std::vector<std::string> applied(const std::string& list, const std::vector<std:
   return change ? change->applied_to(above) : above;
 }
 
-// A list of QOS is either whole, or what is added to and taken from the list above. An addition to
-// a whole list makes another whole list.
+// A list of QOS is either complete, or a change of the list above. A change of a complete list
+// makes another complete list.
 Result<void> put_qos_list(OtherRow& row, const std::string& value, char sign, const QosBook& qos) {
   ASSIGN(change, parse_name_list(value, sign));
   for (const auto* names : {&change->added, &change->removed}) TRY(qos.check_known(*names));

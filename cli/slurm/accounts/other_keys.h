@@ -1,5 +1,5 @@
 // The keys of Slurm's associations, as sacctmgr keeps them for accounts and users of other
-// clusters. What a limit means is that cluster's matter; here it is read, stored, inherited and
+// clusters. Only those clusters enforce the limits; here they are read, stored, inherited and
 // listed.
 #pragma once
 
@@ -19,7 +19,7 @@ struct RawSetting {
 };
 
 // One association, account or user of another cluster: its values by key. "account", "parent" and
-// "user" say what it is; the others have the names of the table in other_keys.cc.
+// "user" identify it; the others have the names of the table in other_keys.cc.
 using OtherRow = std::map<std::string, std::string>;
 
 // What a setting is about. Slurm tells changes of an account or user itself from changes of its
@@ -28,11 +28,11 @@ enum class SettingSubject : std::uint8_t { itself, association };
 // nullopt: Slurm has no such key.
 std::optional<SettingSubject> subject_of(const RawSetting& setting);
 
-// Sets a value of the row; -1 takes a limit away. It is an error in Slurm's words if the key or the
-// value is wrong.
+// Sets a value of the row; -1 removes a limit. An error in Slurm's words if the key or the value is
+// wrong.
 Result<void> put_setting(OtherRow& row, const RawSetting& setting, const QosBook& qos);
 
-// The row as it counts for its association: limits that it does not set come from `above`.
+// The values in force for the row's association: limits that it does not set come from `above`.
 OtherRow inherited(const OtherRow& row, const OtherRow& above, const QosBook& qos);
 
 // The amount of one resource in a list such as "cpu=2,mem=200M"; memory in MB; "" if it has none.

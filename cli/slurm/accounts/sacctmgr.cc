@@ -158,15 +158,15 @@ const Command kSacctmgr{
      .exits = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}},
      .run = run_sacctmgr}};
 
-// sacctmgr add, modify and delete cluster. This cluster is always there. Others can be registered,
-// as documents, with their accounts, users and limits: each cluster keeps its own accounting, so
-// nothing here goes by them.
+// sacctmgr add, modify and delete cluster. This cluster always exists. Others can be registered, as
+// documents, with their accounts, users and limits, which have no effect here: each cluster keeps
+// its own accounting.
 namespace {
 
 struct ClusterWords {
   std::vector<std::string> names;
   std::optional<std::string> description;
-  std::vector<RawSetting> settings;  // of the account root
+  std::vector<RawSetting> settings;  // settings of the account root
   [[nodiscard]] bool has_settings() const { return description || !settings.empty(); }
 };
 
@@ -206,7 +206,7 @@ class Clusters {
     changes_.comment = "sacctmgr";
   }
 
-  // Each returns the text that says what will be done; "" if there is nothing to do.
+  // Each returns a text about the change; "" if there is nothing to do.
   Result<std::string> add(const ClusterWords& words) {
     std::string text;
     for (const std::string& name : words.names) {
@@ -307,10 +307,10 @@ Result<int> change_clusters(const Invocation& call, std::string_view verb,
   return 0;
 }
 
-// sacctmgr modify job: what is noted of jobs in the accounting, also long after their end.
+// sacctmgr modify job: changes notes about jobs in the accounting, even long after their end.
 namespace {
 
-// As in Slurm the number is a status as wait() has it: 22 is signal 22, 256 is exit code 1.
+// As in Slurm the number is a status of wait(): 22 is signal 22, 256 is exit code 1.
 Result<ExitStatus> derived_exit(const std::string& text) {
   ASSIGN(n, parse_integer("DerivedExitCode", text, 0, 0xffff));
   const auto status = static_cast<std::int32_t>(*n);
@@ -349,7 +349,7 @@ std::string name_of(const proto::JobRow& row) {
   return format_job_ref({row.array_job, {{*row.array_task, *row.array_task, 1}}, {}});
 }
 
-// "job=12", "jobid=12,13", and behind `set` the settings.
+// "job=12", "jobid=12,13", and after `set` the settings.
 Result<proto::NoteJobs> read_words(const std::vector<std::string>& words) {
   proto::NoteJobs out;
   bool setting = false;

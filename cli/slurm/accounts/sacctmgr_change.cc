@@ -34,7 +34,7 @@ bool has_user_share(const tenancy::Tenant& tenant, const std::string& user) {
                      [&](const tenancy::Project& project) { return has_share(project, user); });
 }
 
-// The QOS of one account or user, which go before those of the account above.
+// The QOS of one account or user, which override those of the account above.
 Result<void> put_own_qos(tenancy::LimitTexts& texts, const std::vector<std::string>& above,
                          const Accounts::Settings& settings) {
   if (settings.qos) {
@@ -51,7 +51,7 @@ Result<void> put_own_qos(tenancy::LimitTexts& texts, const std::vector<std::stri
   return {};
 }
 
-// True for a limit of Slurm that nothing here has.
+// True for a limit of Slurm that has no counterpart here.
 bool is_limit_of_slurm(const std::string& key) {
   static constexpr std::pair<std::string_view, std::size_t> kLimits[] = {
       {"grpjobsaccrue", 8},
@@ -123,7 +123,8 @@ Result<void> Accounts::put_qos(tenancy::Tenant& tenant, const Settings& settings
       TRY(qos_.check_known(*names));
     tenant.allowed_classes = settings.qos->applied_to(qos_.allowed_to(tenant));
   }
-  // The only QOS of a list is the default, as in Slurm, unless another default was asked for.
+  // If a list has only one QOS, it becomes the default, as in Slurm, unless another default was
+  // given.
   if (settings.qos && !settings.default_qos && tenant.default_class.empty() &&
       tenant.allowed_classes.size() == 1)
     tenant.default_class = tenant.allowed_classes.front();
@@ -151,8 +152,8 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   if (settings.parent.empty() || settings.parent == "root") {
     tenancy::Tenant tenant;
     tenant.name = name;
-    // An account of Slurm is no partition: its jobs go to the partitions, which say where they run,
-    // for how long, and on which network.
+    // An account of Slurm is no partition: its jobs go to the partitions, which determine where
+    // they run, for how long, and on which network.
     tenant.own_queue = false;
     tenant.jobs.host_network = true;
     tenant.description = settings.description.value_or("");
@@ -167,7 +168,7 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   ASSIGN(parent, find(settings.parent));
   parent->tenant->projects.push_back({name,
                                       settings.fairshare.value_or(1),
-                                      {{kNoUser, 0}},  // kept until users are added
+                                      {{kNoUser, 0}},  // stays until users are added
                                       settings.description.value_or(""),
                                       settings.organization.value_or(""),
                                       parent->project == nullptr ? "" : settings.parent});
@@ -305,7 +306,7 @@ Result<void> Accounts::put_coordinator(const std::string& account, const std::st
   if (coordinates)
     grants.push_back({tenancy::Role::tenant_admin, user, ""});
   else if (!may_submit(*place->tenant, user) && has_user_share(*place->tenant, user))
-    grants.push_back({tenancy::Role::user, user, ""});  // still a user of its projects
+    grants.push_back({tenancy::Role::user, user, ""});  // still has the role user, for its projects
   return {};
 }
 
@@ -346,9 +347,9 @@ Result<void> Accounts::remove_account(const std::string& name) {
   return {};
 }
 
-// Removes a user's associations. With the association to a tenant the user loses his role in it;
-// with the association to a project only the place in that project. A project without users is open
-// to the whole tenant, so when the last user is removed, the user "nobody" is put in.
+// Removes a user's associations. Without the association to a tenant the user loses the role in it;
+// without the association to a project only the place in that project. A project without users is
+// open to the whole tenant, so when the last user is removed, the user "nobody" is added.
 Result<void> Accounts::remove_user(const std::string& name, const std::string& account) {
   const auto places = places_of(name, account);
   if (places.empty())
@@ -442,7 +443,8 @@ Result<void> read_setting(const std::string& key, const std::string& value,
       return {};
     }
     ASSIGN(limit, set_limit(scratch, {}, word, value));
-    if (!*limit && value == "-1" && is_limit_of_slurm(word)) return {};  // there is none to remove
+    if (!*limit && value == "-1" && is_limit_of_slurm(word))
+      return {};  // there is no limit to remove
     if (!*limit)
       return fail(ErrorCode::unsupported,
                   fmt::format("{} has no counterpart here: limits are those of sacctmgr, and a "

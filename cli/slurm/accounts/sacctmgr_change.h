@@ -30,7 +30,7 @@ class Accounts {
     std::optional<std::uint32_t> fairshare;
     std::vector<std::pair<std::string, std::string>> limits = {};  // already checked
     std::optional<NameList> qos = {};
-    std::optional<std::string> default_qos = {};  // "" = the one of what is above
+    std::optional<std::string> default_qos = {};  // "" = that of the account above
     std::optional<std::string> organization = {};
     std::string default_account = {};  // for users; "" = not given
     // For users: operator_role, admin, or user for none.
@@ -57,14 +57,14 @@ class Accounts {
 
   // The accounts with which the user has an association.
   [[nodiscard]] std::vector<std::string> accounts_of(const std::string& user);
-  // Makes an account of the user the one that pays for jobs that name none.
+  // Makes an account of the user the one that is charged for jobs that name none.
   Result<void> put_default_account(const std::string& user, const std::string& account);
   // Gives the user a role in the cluster, in the document of a tenant that the user belongs to.
   Result<void> put_admin_level(const std::string& user, tenancy::Role level);
   // A coordinator of an account below root is an admin of the tenant.
   Result<void> put_coordinator(const std::string& account, const std::string& user,
                                bool coordinates);
-  // The account that pays for jobs of the user that name none; "" = it has not been set.
+  // The account that is charged for jobs of the user that name none; "" = not set.
   [[nodiscard]] std::string default_account_of(const std::string& user) const;
 
   // The text of sacctmgr's dump file: clusters, accounts and users below their parents.

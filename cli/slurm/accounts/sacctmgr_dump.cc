@@ -23,7 +23,7 @@ std::string dumped_qos(const tenancy::Tenant& tenant) {
   return out;
 }
 
-// The account that pays for jobs of the user that name none, as far as the tenant's document says
+// The account that is charged for jobs of the user that name none, if the tenant's document sets
 // it.
 std::string dumped_default(const tenancy::Tenant& tenant, const std::string& user) {
   if (const auto it = tenant.default_accounts.find(user); it != tenant.default_accounts.end())
@@ -34,7 +34,7 @@ std::string dumped_default(const tenancy::Tenant& tenant, const std::string& use
   return tenant.name;
 }
 
-// Limits of use, each in quotes, as times have colons.
+// Limits of use, each in quotes, because times contain colons.
 std::string dumped_limits(const tenancy::Tenant& tenant, const AccountOfLimit& of) {
   std::string out;
   for (const auto& [name, text] : limits_of_use(tenant, of))
@@ -57,7 +57,7 @@ std::string dumped_account(const tenancy::Tenant& tenant, const tenancy::Project
                      dumped_limits(tenant, {project.name}));
 }
 
-// The tenant's projects, apart from the one of its name, each after the one above it.
+// The tenant's projects, except the one with its name, each after its parent.
 std::vector<const tenancy::Project*> from_the_top(const tenancy::Tenant& tenant) {
   std::vector<const tenancy::Project*> out;
   for (const tenancy::Project& project : tenant.projects)
@@ -170,7 +170,7 @@ void drop_qos(const DumpLine& line, Accounts::Settings& settings,
 Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Accounts& accounts,
                             std::vector<std::string>& ignored) {
   Accounts::Settings settings;
-  // A file gives nobody a role in the cluster: whoever loads it says so with modify user.
+  // A file gives no user a role in the cluster: that needs `modify user`.
   for (const auto& [key, value] : line.settings)
     if (const auto read = read_setting(key, value, settings);
         !read || std::exchange(settings.admin_level, std::nullopt))
@@ -178,7 +178,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
   settings.parent = parent;
   const bool below_root = parent.empty() || parent == "root";
   if (line.kind == "account") {
-    // A dump fills in a value where none was given; such a value is not kept.
+    // A dump fills in default values; such a value is not kept.
     if (!below_root && settings.description == line.name) settings.description.reset();
     if (settings.organization == line.name || settings.organization == parent)
       settings.organization.reset();
@@ -188,7 +188,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
     auto added = accounts.add_account(line.name, settings);
     return added ? Result<void>() : tl::unexpected(added.error());
   }
-  // Users of the root account administer the cluster; a tenant's document cannot say that.
+  // Users of the root account administer the cluster; a tenant's document cannot express that.
   if (below_root) {
     ignored.push_back(fmt::format("user {} of the root account", line.name));
     return {};

@@ -31,7 +31,7 @@ bool has_word(const std::vector<std::string>& list, const std::string& word) {
 
 std::vector<Entry> users_from(const std::vector<Entry>& associations, const Conditions& c) {
   std::vector<Entry> out;
-  std::map<std::string, std::size_t> seen;  // by user: the place of the row
+  std::map<std::string, std::size_t> seen;  // index of each user's row
   for (const Entry& one : associations) {
     if (one.user.empty() || !has_word(c.names, one.user)) continue;
     const auto [at, fresh] = seen.try_emplace(one.user, out.size());
@@ -43,7 +43,7 @@ std::vector<Entry> users_from(const std::vector<Entry>& associations, const Cond
     if (one.admin == "Administrator" || out[at->second].admin == "None")
       out[at->second].admin = one.admin;
   }
-  // The associations of a user stand together.
+  // The associations of a user are adjacent.
   std::stable_sort(out.begin(), out.end(), [&](const Entry& a, const Entry& b) {
     return seen.at(a.user) < seen.at(b.user);
   });
@@ -113,8 +113,8 @@ constexpr Listing kListings[] = {
     {"reservations", 4, "Cluster,Name%15,TRES%30,TimeStart,TimeEnd,UnusedWall", ""},
     {"transactions", 1, "Time,Action,Actor,Where,Info", ""},
     {"txn", 2, "Time,Action,Actor,Where,Info", ""},
-    // These are always empty: documents are checked before they are applied, keys of work are free
-    // text that nobody has to register, and there are no federations.
+    // These listings are always empty: documents are checked before they are applied, wckeys are
+    // free text that is not registered, and there are no federations.
     {"federation", 1, "Name%10,Cluster,ID,Flags,State", ""},
     {"problems", 1, "Cluster,Account,User,Problem", ""},
     {"resource", 3, "Name,Server,Type,Count,Allocated,ServerType", ""},
@@ -251,7 +251,7 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
   if (asked.size() >= 3 && std::string_view("configuration").starts_with(asked))
     return show_accounting_config(cluster_entry(cluster_name()));
   if (asked.size() >= 2 && std::string_view("runawayjobs").starts_with(asked)) {
-    // A job has an end as soon as its nodes say so or are lost, so no job runs for ever.
+    // A job ends as soon as its nodes report that or are lost, so no job runs forever.
     fmt::print("Runaway Jobs: No runaway jobs found on cluster {}\n", cluster_name());
     return 0;
   }
@@ -279,8 +279,8 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
   return 0;
 }
 
-// Prints what a client of Slurm asks about the accounting: the keys of `show config` that are true
-// of this cluster, whose controller keeps the accounting itself.
+// Answers clients of Slurm about the accounting: the keys of `show config` that are true for this
+// cluster, whose controller keeps the accounting itself.
 int show_accounting_config(const Entry& cluster) {
   const auto config = find_client_config();
   fmt::print("Configuration data as of {}\n", format_time(system_now()));
@@ -296,7 +296,7 @@ int show_accounting_config(const Entry& cluster) {
   line("SLURM_CONF", config ? config->path : "(null)");
   line("SLURM_VERSION", kSlurmVersion.substr(6));
   line("TrackWCKey", "No");
-  // The controller is Slurm's slurmdbd too, and has no configuration of its own for that.
+  // The controller also has the role of slurmdbd, and has no separate configuration for that.
   fmt::print("\nSlurmDBD configuration:\n");
   line("AuthType", "auth/munge");
   line("DbdAddr", cluster.host);

@@ -34,8 +34,7 @@ std::vector<Entry> resource_entries(const proto::TenancyDocuments& documents, bo
 // Prints the configuration of the accounting. Returns the exit status.
 int show_accounting_config(const Entry& cluster);
 
-// The nodes that are down or drained now, with the reason and the time since when they are so. What
-// is over is not kept.
+// The nodes that are down or drained now, with the reason and since when. Past events are not kept.
 Result<std::vector<Entry>> node_events(const std::string& program, const std::string& cluster);
 
 Result<std::vector<Entry>> reservation_entries(const std::string& program,

@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-// Flags are told apart without regard to case.
+// Flags are compared without regard to case.
 void put_flags(const NameList& list, PriorityClass& cls) {
   const auto canonical = [](const std::vector<std::string>& names) {
     tenancy::LimitTexts texts;
@@ -153,7 +153,7 @@ Result<void> QosBook::set_preempt(const std::vector<std::string>& names, const N
       if (!now_.at(victim).preemptible)
         return tl::unexpected(request_error(
             fmt::format("Preempt: {} is not taken from, as its PreemptMode is off", victim)));
-    if (victims_of(cls) != wanted) cls.victims = wanted;  // not just all lower ones
+    if (victims_of(cls) != wanted) cls.victims = wanted;  // other classes than just all lower ones
   }
   return {};
 }
@@ -282,7 +282,7 @@ Result<QosPlan> read_qos_plan(std::string_view verb, const std::vector<std::stri
         if (std::find(plan.names.begin(), plan.names.end(), name) == plan.names.end())
           plan.names.push_back(std::move(name));
     } else if (!setting && !bare && std::string_view("clusters").starts_with(key)) {
-      // A QOS is of this cluster; another one's name means no QOS that is known here.
+      // A QOS belongs to this cluster; other clusters have no known QOS.
       if (const std::string cluster = words[i].substr(equals + 1); cluster != cluster_name())
         return fail(ErrorCode::not_found,
                     fmt::format(" This cluster '{}' has no QOS here.", cluster));
@@ -303,7 +303,7 @@ Result<QosPlan> read_qos_plan(std::string_view verb, const std::vector<std::stri
   return plan;
 }
 
-// The class of a job decides its rank until the job has ended. A class can therefore not be removed
+// The class of a job determines its rank until the job has ended. So a class cannot be removed
 // while it has such jobs.
 Result<void> check_no_jobs(Session& session, const std::vector<std::string>& names) {
   if (names.empty()) return {};

@@ -2,8 +2,8 @@
 //
 // A priority class has these keys of Slurm's QOS: Description, Priority, GraceTime, Preempt,
 // PreemptMode, PreemptExemptTime, Flags, UsageFactor and the limits of use (account_limits.h). All
-// other keys are refused with a sentence that says where the matter is configured. A class preempts
-// all lower classes that are preemptible, or those that a Preempt list names.
+// other keys are refused with a sentence about where this is configured. A class preempts all lower
+// classes that are preemptible, or those that a Preempt list names.
 #pragma once
 
 #include <map>
@@ -55,7 +55,7 @@ class QosBook {
   [[nodiscard]] const std::map<std::string, tenancy::PriorityClass>& all() const { return now_; }
   // Returns an error in Slurm's words if one of the names is no QOS.
   [[nodiscard]] Result<void> check_known(const std::vector<std::string>& names) const;
-  // The classes whose jobs the jobs of this class may preempt; empty if it preempts nobody.
+  // The classes whose jobs the jobs of this class may preempt; empty if there are none.
   [[nodiscard]] std::vector<std::string> victims_of(const tenancy::PriorityClass& cls) const;
   // The classes that jobs of the tenant may name, including those from its tier; sorted.
   [[nodiscard]] std::vector<std::string> allowed_to(const tenancy::Tenant& tenant) const;
@@ -83,7 +83,7 @@ class QosBook {
   std::uint64_t revision_ = 0;
   std::map<std::string, tenancy::PriorityClass> documents_, before_, now_;  // by name
   std::vector<tenancy::Tenant> tenants_;
-  std::map<std::string, tenancy::Tenant> tiers_;  // the tiers' settings for their tenants
+  std::map<std::string, tenancy::Tenant> tiers_;  // the tenants with their tiers' settings
 };
 
 }  // namespace gantry::cli::slurm

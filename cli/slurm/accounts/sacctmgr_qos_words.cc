@@ -1,5 +1,5 @@
 // The keys of Slurm's QOS in the order in which Slurm looks for them, each with its shortest
-// abbreviation. The table says which keys set something in a priority class, and why the others do
+// abbreviation. The table has which keys set something in a priority class, and why the others do
 // not.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -32,7 +32,7 @@ Result<void> set_description(QosSettings& s, const QosWord& word) {
   return {};
 }
 
-// In Slurm, -1 restores the value that a QOS has before anybody sets it.
+// In Slurm, -1 restores a QOS's initial value.
 Result<void> set_priority(QosSettings& s, const QosWord& word) {
   const auto n = parse_integer(word.name, word.value, -1, kMostPriority);
   if (!n) return bad_value(word);
@@ -193,7 +193,7 @@ Result<void> read_qos_setting(const std::string& word, QosSettings& settings) {
   if (key == nullptr)
     return fail(ErrorCode::usage,
                 fmt::format(" Unknown option: {}\n Use keyword 'where' to modify condition", word));
-  if (key->set == nullptr && value == "-1") return {};  // there is none to remove
+  if (key->set == nullptr && value == "-1") return {};  // there is no value to remove
   if (key->set == nullptr)
     return fail(ErrorCode::unsupported, fmt::format(" {}: {}", key->name, key->why));
   if (sign != '=' && key->set != set_preempt_list && key->set != set_flags)

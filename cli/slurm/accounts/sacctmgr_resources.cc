@@ -19,7 +19,8 @@ namespace {
 
 using tenancy::LicenseResource;
 
-constexpr const char* kDefaultServer = "slurmdb";  // of a resource that names none, as in Slurm
+constexpr const char* kDefaultServer =
+    "slurmdb";  // server of a resource that names none, as in Slurm
 
 struct ResourceWords {
   std::vector<std::string> names, clusters;

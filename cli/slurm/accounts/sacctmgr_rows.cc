@@ -32,7 +32,7 @@ bool member_of(const std::string& user, const std::string& group) {
 }
 
 // The users that may submit to the tenant: those named in grants, and of groups the members that
-// are listed or asked for.
+// are listed or named in the request.
 std::set<std::string> users_of(const tenancy::Tenant& tenant, const Conditions& c) {
   std::set<std::string> users;
   for (const tenancy::Grant& grant : tenant.grants) {
@@ -225,8 +225,8 @@ void add_root(const QosBook& book, const std::string& cluster, Tenants& out) {
   out.associations.push_back(root);
 }
 
-// Numbers the associations as the nested sets of Slurm: the numbers of what is below an account lie
-// between its two. The rows come account by account, each followed by its users.
+// Numbers the associations as Slurm's nested sets: an account has two numbers, and those of
+// everything below it are in between. The rows come account by account, each followed by its users.
 void number_associations(std::vector<Entry>& rows) {
   std::size_t next = 1;
   std::vector<Entry*> open;
@@ -269,8 +269,7 @@ Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions&
   return out;
 }
 
-// The table of sacctmgr's fields; see the header. A field without a value is one of which Gantry
-// has nothing to say, and is empty.
+// The table of sacctmgr's fields; see the header. A field for which Gantry has no value is empty.
 namespace {
 
 using E = const Entry&;
@@ -287,7 +286,7 @@ template <const char* Key>
 void put_limit(Out o, E v) {
   if (const auto it = v.limits.find(Key); it != v.limits.end()) o += it->second;
 }
-// The amount of one resource in a list: a field of Slurm from the time before these lists.
+// The amount of one resource in a list: a field from before Slurm had these lists.
 template <std::string Entry::*List, const char* Resource>
 void put_amount(Out o, E v) {
   o += tres_amount(v.*List, Resource);
@@ -399,7 +398,7 @@ constexpr Column<Entry> kEntryFields[] = {
     sized("Where", 20, put_entry<&Entry::where>),
 };
 
-// Fields for which fewer letters than three are enough, or more are needed, and how many.
+// Fields whose shortest abbreviation is not three letters, and its length.
 constexpr std::pair<std::string_view, std::size_t> kShort[] = {
     {"ClusterNodes", 8}, {"AdminLevel", 2}, {"Clusters", 2}, {"Coordinators", 2}, {"Event", 2},
     {"Flags", 2},        {"ID", 2},         {"Info", 2},     {"LFT", 1},          {"Name", 2},

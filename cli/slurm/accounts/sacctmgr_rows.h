@@ -35,7 +35,7 @@ struct Entry {
 std::span<const Column<Entry>> entry_fields();
 
 // The layout of a list of fields. As in Slurm, a name may be cut: three letters are enough for most
-// of them, fewer for some; the first field that begins so is meant.
+// of them, fewer for some; the first field with this prefix is meant.
 Result<Layout> entry_layout(std::string_view format);
 
 // The user restricts a listing by names and by conditions of the form KEY=VALUE.
@@ -43,13 +43,13 @@ struct Conditions {
   std::vector<std::string> names, users, accounts, clusters, parents;
   std::string format;
   bool with_associations = false;
-  bool with_clusters = false;  // of resources: the part of each cluster
+  bool with_clusters = false;  // for resources: list the part of each cluster
   std::vector<std::string> servers;
-  bool without_limits = false;  // wopl: the associations alone
+  bool without_limits = false;  // wopl: only the associations
 };
 
 struct Tenants {
-  std::vector<Entry> accounts, associations, qos;  // associations: of accounts and of users
+  std::vector<Entry> accounts, associations, qos;  // associations of accounts, and of users
 };
 
 Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions& c,

@@ -109,7 +109,7 @@ bool resets_usage(const ChangeWords& words) {
   return settings && settings->reset_usage;
 }
 
-// Lets the controller forget what the accounts, or the users in them, have used up.
+// Makes the controller reset what the accounts, or the users in them, have used up.
 Result<void> reset_usage(Session& session, const ChangePlan& plan) {
   const bool users = plan.entity == ChangedEntity::user;
   const auto& accounts = users ? plan.words.accounts : plan.words.names;
@@ -178,7 +178,7 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
   proto::ApplyTenancy changes = accounts.changes();
   others.add_changes(changes);
   const bool resets = verb == "modify" && resets_usage(plan->words);
-  // As in Slurm, a change of what is there already is one.
+  // As in Slurm, changing something to its present value counts as a change.
   const bool found = verb == "modify" && !act->details.empty();
   if (changes.documents.empty() && changes.removals.empty() && !resets && !found) {
     fmt::print("{}\n", verb == "add" || verb == "load" ? " Nothing new added."

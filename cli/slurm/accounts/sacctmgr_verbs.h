@@ -22,8 +22,7 @@ Result<int> change_qos(const Invocation& call, std::string_view verb,
 // True if the words begin with "cluster".
 bool names_clusters(const std::vector<std::string>& words);
 
-// Runs `add cluster`, `modify cluster` or `delete cluster`. Other clusters are documents that say
-// no more than that they exist. Returns the exit status.
+// Runs `add cluster`, `modify cluster` or `delete cluster`. Returns the exit status.
 Result<int> change_clusters(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate);
 
@@ -37,7 +36,7 @@ Result<int> change_resources(const Invocation& call, std::string_view verb,
 // True if the words begin with "job".
 bool names_jobs(const std::vector<std::string>& words);
 
-// Runs `modify job`, which notes something of jobs for the accounting. Returns the exit status.
+// Runs `modify job`, which changes notes about jobs in the accounting. Returns the exit status.
 Result<int> change_jobs(const Invocation& call, std::string_view verb,
                         const std::vector<std::string>& words, bool immediate);
 

@@ -19,7 +19,7 @@ struct ScontrolCall : Control {
 
 constexpr Option kScontrolOptions[] = {
     flag("all", 'a', "Hidden partitions as well, of which there are none", always),
-    takes("cluster", 'M', "NAME", "Our own cluster's name is all that can be given",
+    takes("cluster", 'M', "NAME", "Only this cluster's name is accepted",
           put<AT(ScontrolCall, clusters)>),
     takes("clusters", "NAME", "The same", put<AT(ScontrolCall, clusters)>),
     flag("details", 'd', "Where a job has its cores, memory and GPUs",
@@ -115,11 +115,11 @@ int run_verb(const Control& c, Arguments words) {
   return verb->run(c, words);
 }
 
-// Reads lines of words from standard input until the input ends or a line says exit. The line !!
-// stands for the one before it.
+// Reads lines of words from standard input until the input ends or a line is exit. The line !!
+// repeats the previous one.
 int run_interactive(const Control& c) {
   int status = 0;
-  std::string line, before;  // `before` is what !! says again
+  std::string line, before;  // `before` is what !! repeats
   while (true) {
     fmt::print("scontrol: ");
     std::fflush(stdout);

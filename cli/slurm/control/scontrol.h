@@ -22,7 +22,7 @@ using Arguments = std::vector<std::string>;
 
 // These functions return exit statuses; errors are already printed.
 int control_show(const Control& c, const Arguments& args);
-// `args`: the words behind `show`, of which the first is assoc_mgr.
+// `args`: the words after `show`, of which the first is assoc_mgr.
 int show_assoc_mgr(const Control& c, const Arguments& args);
 int control_show_slurmd(const Control& c, const std::string& node);  // "" = this host's node
 int control_ping(const Control& c, const Arguments& args);
@@ -65,7 +65,7 @@ struct KeyValue {
 };
 KeyValue key_value(const std::string& word);
 
-// The words of create, update and delete for partitions. `word` is how the command line names it.
+// The words of create, update and delete for partitions. `word` is the entity as typed.
 int create_partition(const Control& c, const Arguments& args);
 int update_partition(const Control& c, const Arguments& args);
 int delete_partition(const Control& c, const std::string& name, const std::string& word);
@@ -81,8 +81,8 @@ int update_reservation(const Control& c, const Arguments& args);
 // The words of `update NodeName=`.
 int update_nodes(const Control& c, const Arguments& args);
 
-// For a job that runs, and inside of a job: writes the scripts slurm_job_ID_resize.sh and .csh,
-// which set the variables that tell the job's size, and says how to use them.
+// For a running job, from inside it: writes the scripts slurm_job_ID_resize.sh and .csh, which set
+// the variables with the job's size, and prints how to use them.
 void write_resize_scripts(const Control& c, const proto::JobRef& job);
 
 // Sets one KEY=VALUE of `update JobId=`. Returns false if the key cannot be changed.

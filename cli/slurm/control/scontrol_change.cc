@@ -45,8 +45,8 @@ std::string_view why_not_active(const Control& c, const proto::JobRef& ref) {
                                        : "Invalid job id specified";
 }
 
-// Prints in Slurm's words which jobs were not changed, and returns the exit status. `call` names
-// Slurm's function for a second line; {} = no second line.
+// Prints in Slurm's words which jobs were not changed, and returns the exit status. `call` is the
+// Slurm function in a second line; {} = no second line.
 int report_done(const Control& c, const Result<proto::JobsDone>& done, std::string_view call) {
   if (!done) return control_error(call.empty() ? "scontrol error" : call, done.error());
   const auto say = [&](const proto::JobRef& ref, std::string_view text) {
@@ -90,7 +90,7 @@ Arguments with_values(const Arguments& args) {
 }
 
 // update JobName=NAME [UserID=USER] KEY=VALUE...: without a job's id, all jobs of the name that
-// have not ended. Returns the words with their ids in front; nothing if an error was printed.
+// have not ended. Returns the words after their ids; nullopt if an error was printed.
 std::optional<Arguments> with_ids_of(const Control& c, const Arguments& given) {
   Arguments rest;
   std::string name;
@@ -123,7 +123,7 @@ std::optional<Arguments> with_ids_of(const Control& c, const Arguments& given) {
   return rest;
 }
 
-// The comments that are no part of what a job asks for. False: the key is another one.
+// Sets the comments, which are not part of the job's request. Returns false for another key.
 bool set_note(proto::NoteJobs& note, const KeyValue& pair) {
   if (pair.key == "admincomment")
     note.admin_comment = pair.value;
@@ -170,7 +170,7 @@ int update_jobs(const Control& c, const Arguments& given) {
   return status;
 }
 
-// update StepId=JOB[.STEP] TimeLimit=: without a step all that run in the job.
+// update StepId=JOB[.STEP] TimeLimit=: without a step, all running steps of the job.
 int update_steps(const Control& c, const Arguments& given) {
   const Arguments args = with_values(given);
   proto::UpdateStep update;
@@ -237,8 +237,8 @@ int control_notify(const Control& c, const Arguments& args) {
 int control_top(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "top", "slurm_top_job error", proto::TopJobs{});
 }
-// In Slurm a job that has ended and is requeued begins two minutes later, the lifetime of the
-// credentials of its last run. It is held until that time is set.
+// In Slurm a requeued job that had ended begins two minutes later, after the lifetime of its last
+// run's credentials. It is held until that time is set.
 int control_requeue(const Control& c, const Arguments& given) {
   constexpr Duration kDelay = seconds(121);
   if (!has_arguments(given, "requeue")) return 1;
@@ -354,7 +354,7 @@ int too_few_words(std::string_view keyword) {
 
 int control_create(const Control& c, const Arguments& args) {
   if (args.empty()) return too_few_words("create");
-  // The first word that names a kind decides. A reservation has a key partition= too.
+  // The first word that names an entity decides, because a reservation has a key partition= too.
   const auto names = [&](std::string_view kind) {
     return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
       const std::string word = lower_case(arg.substr(0, arg.find('=')));

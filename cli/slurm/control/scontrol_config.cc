@@ -1,6 +1,6 @@
-// scontrol show config, and write config. Keys, order and form are Slurm's. A key stands here
-// where its value is true of us: "(null)" and "none" where we have no such thing. Left out are
-// numbers of Slurm's own machinery, for which there would be no true value.
+// scontrol show config, and write config. Keys, order and form are Slurm's. A key is shown if it
+// has a true value here: "(null)" and "none" for things that Gantry does not have. Numbers about
+// Slurm's internals are left out.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -43,13 +43,13 @@ std::int64_t seconds_in(const std::string& text) {
   return static_cast<std::int64_t>(sum);
 }
 
-// The answers of the controller from which the configuration is shown.
+// The controller's replies from which the configuration is made.
 struct ConfigTold {
   proto::PingReply ping;
-  std::map<std::string, std::string> values;  // options, by name; not all for everybody
+  std::map<std::string, std::string> values;  // options by name; some are shown only to operators
   std::string host, port;
 
-  // An option's value, or `usual` where it is empty or not told.
+  // An option's value, or `usual` if it is empty or not shown to the asker.
   [[nodiscard]] std::string option(const std::string& name, const std::string& usual) const {
     const auto at = values.find(name);
     return at == values.end() || at->second.empty() ? usual : at->second;
@@ -290,7 +290,7 @@ ConfigKeys all_config_keys(const ConfigTold& told) {
   return out;
 }
 
-// Jobs in containers are held to their cores, memory and devices by cgroups, others are not.
+// Cgroups confine jobs in containers to their cores, memory and devices, but not other jobs.
 ConfigKeys cgroup_keys(const ConfigTold& told) {
   if (told.option("noded.runtimes", "[crun, runc]").find("process") != std::string::npos) return {};
   return {{"AllowedRAMSpace", "100.0%"}, {"AllowedSwapSpace", "0.0%"},
@@ -357,15 +357,15 @@ int show_config(const Control& c, const std::string& word) {
 
 namespace {
 
-// gantry.yaml as it is in force, from the options' dotted names: nodes.n1.cpus and the like. ""
-// without the nodes, of which only operators are told.
+// gantry.yaml as in force, from the options' dotted names: nodes.n1.cpus and so on. "" without the
+// nodes, which only operators see.
 std::string gantry_yaml(const std::map<std::string, std::string>& values) {
   static constexpr std::string_view kSections[] = {"controller", "noded", "nodes", "partitions"};
   std::string top;
   std::map<std::string_view, std::string> sections;
-  std::string last;  // the node or partition that the line before is of
+  std::string last;  // the node or partition of the previous line
   for (const auto& [name, value] : values) {
-    if (value.empty()) continue;  // left out means the same
+    if (value.empty()) continue;  // an empty value means the same as none
     const std::string_view section = std::string_view(name).substr(0, name.find('.'));
     if (std::find(std::begin(kSections), std::end(kSections), section) == std::end(kSections)) {
       top += fmt::format("{}: {}\n", name, yaml_value(value));

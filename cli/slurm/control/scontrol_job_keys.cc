@@ -137,8 +137,8 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
   return true;
 }
 
-// The scripts that scontrol leaves when a running job has become smaller: the variables that the
-// job's shell has tell its size as it was.
+// The scripts that scontrol writes when a running job has become smaller, because variables of the
+// job's shell still have the old size.
 namespace {
 
 // {4, 4, 2} is "4(x2),2".

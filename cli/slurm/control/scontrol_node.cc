@@ -21,7 +21,7 @@ using proto::NodeAction;
 
 struct NodeStateWord {
   std::string_view name;
-  std::optional<NodeAction> action;  // unset: refused, for this reason
+  std::optional<NodeAction> action;  // unset: refused with this reason
   std::string_view why;
 };
 constexpr NodeStateWord kNodeStates[] = {
@@ -43,7 +43,7 @@ constexpr NodeStateWord kNodeStates[] = {
 struct NodeChange {
   proto::UpdateNodes update;
   std::optional<NodeAction> action;
-  bool any = false;  // something besides the name was said
+  bool any = false;  // something besides the name was given
 };
 
 int node_word_aborted(const std::string& word, std::string_view why) {
@@ -75,7 +75,7 @@ int set_node_features(NodeChange& change, const std::string& word, const std::st
   return 0;
 }
 
-// Sets what one word says; returns 1 if it is refused, which is told.
+// Applies one word; returns 1 if it is refused, after printing that.
 int set_node_key(NodeChange& change, const std::string& word) {
   const KeyValue pair = key_value(word);
   if (pair.key.empty())
@@ -101,7 +101,7 @@ int set_node_key(NodeChange& change, const std::string& word) {
     change.update.comment = pair.value;
     return 0;
   }
-  if (is("weight", 1) && pair.value == "1") return 0;  // what every node has
+  if (is("weight", 1) && pair.value == "1") return 0;  // the weight of every node
   fmt::print(stderr, "Update of this parameter is not supported: {}\n", word);
   if (is("weight", 1))
     fmt::print(stderr,
@@ -123,7 +123,7 @@ int update_nodes(const Control& c, const Arguments& args) {
   if (owes_reason && change.update.reason.empty())
     return refused("You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
   change.update.action = change.action.value_or(NodeAction::keep);
-  // A weight that is as it was, and nothing else, is no change.
+  // Setting only the present weight is no change.
   const bool nothing = !change.action && change.update.reason.empty() && !change.update.features &&
                        !change.update.comment;
   if (nothing) return 0;
@@ -249,7 +249,7 @@ std::string wall_minutes_of(const std::string& text) {
   return wall && *wall ? std::to_string((*wall)->seconds() / 60) : text;
 }
 
-// A limit of one job alone, in TRES: mem in MB.
+// The limits of a single job, in TRES; mem in MB.
 std::string plain_tres(const std::string& limit) {
   std::string out;
   const auto amounts = tenancy::read_tres(limit).value_or(tenancy::TresAmounts{});

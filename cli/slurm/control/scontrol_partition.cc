@@ -14,8 +14,8 @@ namespace {
 
 using proto::ChangePartition;
 
-// Each reads a value as Slurm writes it, and gives the text of our option; an error has only the
-// reason.
+// Each reads a value as Slurm writes it, and returns the value of Gantry's option; an error has
+// only the reason.
 Result<std::string> wrong_partition_value(std::string why) {
   return fail(ErrorCode::invalid_argument, std::move(why));
 }
@@ -23,7 +23,7 @@ bool is_no_limit(const std::string& text) {
   const std::string word = upper_case(text);
   return word == "UNLIMITED" || word == "INFINITE" || word == "-1";
 }
-// "N" and "NO" are no; the same of yes.
+// "N" and "NO" are no; likewise for yes.
 std::optional<bool> partition_yes_or_no(const std::string& text) {
   const std::string word = upper_case(text);
   if (word.empty()) return std::nullopt;
@@ -83,14 +83,14 @@ Result<std::string> partition_weights(const std::string& text) {
   return text;
 }
 
-// A key that sets one of our options.
+// A key that sets one of Gantry's options.
 struct PartitionKey {
   std::string_view name;  // in lower case
   std::size_t least;      // shortest abbreviation, in characters
   std::string_view option;
   Result<std::string> (*read)(const std::string&);
 };
-// A key for which we have no option. It has one value only, so that saying this value is no change.
+// A key without a counterpart. It has a fixed value, and setting that value is no change.
 struct FixedPartitionKey {
   std::string_view name;
   std::size_t least;
@@ -164,14 +164,14 @@ int no_partition_key(const std::string& arg, const FixedPartitionKey* fixed) {
   return refused("scontrol: error: Request aborted\n");
 }
 
-// What the words say of a partition.
+// The changes of a partition from the words.
 struct PartitionWords {
   ChangePartition change;
   const PartitionStateWord* state = nullptr;
   std::size_t words = 0;  // besides the name
 };
 
-// Sets what one word says; returns 1 if the word is refused, which is told.
+// Applies one word; returns 1 if the word is refused, after printing that.
 int add_partition_word(PartitionWords& said, const std::string& arg) {
   const KeyValue pair = key_value(arg);
   if (pair.key.empty())
@@ -188,7 +188,7 @@ int add_partition_word(PartitionWords& said, const std::string& arg) {
     ++said.words;
     return 0;
   }
-  // The shortest forms are one letter, so keys that we honour come before those that we do not.
+  // The shortest forms are one letter, so supported keys come before unsupported ones.
   const PartitionKey* key = find_partition_key(kPartitionKeys, pair.key);
   const FixedPartitionKey* fixed =
       key == nullptr ? find_partition_key(kFixedPartitionKeys, pair.key) : nullptr;

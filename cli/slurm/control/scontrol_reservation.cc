@@ -18,9 +18,10 @@ namespace {
 
 using proto::MakeReservation;
 
-constexpr std::string_view kAllNodes = "ALL";  // of the partition that is named, or of the cluster
+constexpr std::string_view kAllNodes =
+    "ALL";  // all nodes of the named partition, or of the cluster
 
-// "a,b" in the place of what was, or "+a,-b" (and KEY+=a, KEY-=b) added to it and taken away.
+// "a,b" replaces the list; "+a,-b" (and KEY+=a, KEY-=b) adds to it and removes from it.
 void change_names(std::vector<std::string>& list, char how, const std::string& text) {
   const std::vector<std::string> words = split_list(text);
   const bool by_sign = !words.empty() && (words[0][0] == '+' || words[0][0] == '-');
@@ -91,7 +92,7 @@ Result<bool> set_flag(MakeReservation& make, const std::string& flag, bool away)
   } else if (flag == "STATIC_ALLOC") {
     // Nodes stay the ones that were chosen first, unless a flag says otherwise.
     if (!away) make.replacement = NodeReplacement::none;
-  } else if (flag != "SPEC_NODES") {  // which says that nodes are named, and that shows anyway
+  } else if (flag != "SPEC_NODES") {  // redundant: only marks that nodes are named
     return fail(
         ErrorCode::invalid_argument,
         fmt::format("there is no flag {} here; flags are MAINT, IGNORE_JOBS, HOURLY, DAILY, "
@@ -102,7 +103,7 @@ Result<bool> set_flag(MakeReservation& make, const std::string& flag, bool away)
   return true;
 }
 
-// "A,B" in the place of the flags that were, or "+A,-B" (and FLAGS+=A, FLAGS-=B) beside them.
+// "A,B" replaces the flags; "+A,-B" (and FLAGS+=A, FLAGS-=B) changes them.
 Result<bool> change_reservation_flags(MakeReservation& make, char how, const std::string& text) {
   const std::vector<std::string> words = split_list(upper_case(text));
   const bool by_sign = !words.empty() && (words[0][0] == '+' || words[0][0] == '-');
@@ -126,7 +127,7 @@ Result<bool> set_reservation_time(std::optional<Instant>& out, const std::string
   return true;
 }
 
-// A length in the place of the old one; "+30" and "-30" change it.
+// A duration replaces the old one; "+30" and "-30" change it.
 Result<bool> set_reservation_length(MakeReservation& make, const std::string& text) {
   const bool relative = text.starts_with('+') || text.starts_with('-');
   ASSIGN(length, parse_duration(relative ? std::string_view(text).substr(1) : text));
@@ -175,7 +176,7 @@ std::string whole_key(const std::string& key) {
   return key;
 }
 
-// Returns false if the key is none that a reservation has here. `how` is '=', '+' or '-'.
+// Returns false if reservations do not have this key here. `how` is '=', '+' or '-'.
 Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, char how,
                                  const std::string& value) {
   if (key == "starttime") return set_reservation_time(make.start, value);
@@ -211,7 +212,7 @@ Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, 
   return true;
 }
 
-// Sets what the words say; returns 1 if one is refused, which is told.
+// Applies the words; returns 1 if one is refused, after printing that.
 int read_reservation_words(MakeReservation& make, const Arguments& args) {
   for (const std::string& arg : args) {
     const std::string word = lower_case(arg);
@@ -229,7 +230,8 @@ int read_reservation_words(MakeReservation& make, const Arguments& args) {
   return 0;
 }
 
-// What Slurm's scontrol asks for before it asks the controller. Returns "" if nothing is missing.
+// Checks what Slurm's scontrol requires before it sends the request. Returns "" if nothing is
+// missing.
 std::string_view missing_word(const MakeReservation& make) {
   if (!make.start) return "A start time must be given.";
   if (!make.end && !make.length) return "An end time or duration must be given.";
@@ -240,7 +242,7 @@ std::string_view missing_word(const MakeReservation& make) {
   return "";
 }
 
-// Puts the names of nodes in the place of Nodes=ALL; 1 if an error was printed.
+// Replaces Nodes=ALL by the names; returns 1 if an error was printed.
 int name_all_nodes(const Control& c, MakeReservation& make, std::string_view prefix) {
   if (make.nodes != std::vector<std::string>{std::string(kAllNodes)}) return 0;
   proto::ListNodes list;

@@ -29,8 +29,8 @@ int jobs_error(const Error& error) {
   return control_error("slurm_load_jobs error", error);
 }
 
-// With -v a listing says first from when it is, and how many records it has. Every listing is from
-// the moment at which it was asked for.
+// With -v a listing begins with its time and its number of records. The time is that of the
+// request.
 void say_update_time(const Control& c, std::size_t records) {
   if (c.verbose && !c.quiet)
     fmt::print("last_update_time={}, records={}\n", format_time(system_now()), records);
@@ -76,7 +76,7 @@ int show_job(const Control& c, const std::string& word) {
   return 0;
 }
 
-// Slurm takes a list of nodes that ends with a comma, as words from its own messages do.
+// Slurm accepts a list of nodes with a comma at its end, as in its own messages.
 std::string_view without_last_comma(std::string_view list) {
   while (list.ends_with(',')) list.remove_suffix(1);
   return list;
@@ -265,7 +265,7 @@ int show_daemons(const Control& c, const std::string&) {
            host.substr(0, host.find('.')) == here;
   };
   const bool local = is_here(controller);
-  // Several nodes on the controller's own machine are a cluster for trying things.
+  // Several nodes on the controller's own machine are a test cluster.
   const bool node =
       std::any_of(nodes->nodes.begin(), nodes->nodes.end(), [&](const proto::NodeRow& row) {
         const std::string host = row.address.substr(0, row.address.rfind(':'));

@@ -146,7 +146,7 @@ std::string_view behind(std::string_view path, std::string_view before) {
   return path.substr(0, path.find('/'));
 }
 
-// The job in whose container we run: all processes that we see there are its own.
+// Inside a job's container, all visible processes belong to that job.
 std::optional<JobId> job_around_us() {
   const char* job = std::getenv("SLURM_JOB_ID");
   if (!is_inside_job() || job == nullptr) return std::nullopt;
@@ -193,7 +193,7 @@ std::vector<JobProcess> processes() {
   return out;
 }
 
-// An environment variable of the process; "-" if the process is no task, or if we may not read it.
+// An environment variable of the process; "-" if the process is no task, or may not be read.
 std::string variable_of(std::int64_t pid, std::string_view name) {
   const std::string all = text_of(fmt::format("/proc/{}/environ", pid));
   const std::string wanted = fmt::format("{}=", name);

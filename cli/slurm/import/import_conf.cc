@@ -96,10 +96,10 @@ Result<void> read_conf_into(const std::string& path, int depth, std::vector<Conf
   return {};
 }
 
-// A setting that Gantry always follows, so that its line needs no counterpart.
+// A setting whose value Gantry always follows, so its line needs no counterpart.
 struct Always {
   std::string_view key;
-  std::string_view value;  // beginning of the value, in lower case; "" = any value
+  std::string_view value;  // prefix of the value, in lower case; "" = any value
 };
 constexpr Always kAlways[] = {
     {"authtype", "auth/munge"},
@@ -112,7 +112,7 @@ constexpr Always kAlways[] = {
     {"accountingstorageenforce", "qos"},
     {"accountingstorageenforce", "safe"},
     {"jobacctgathertype", "jobacct_gather/cgroup"},
-    {"grestypes", ""},  // the nodes name their own
+    {"grestypes", ""},  // the nodes list their own
     {"inactivelimit", "0"},
     {"jobcomptype", "jobcomp/none"},
     {"mpidefault", "none"},
@@ -133,7 +133,7 @@ constexpr Always kAlways[] = {
     {"waittime", "0"},
 };
 
-// Settings of Slurm's own daemons: how they run and find each other.
+// Settings of Slurm's own daemons: how they run and connect.
 constexpr std::string_view kOfDaemons[] = {"accountingstoragehost",
                                            "accountingstorageport",
                                            "accountingstorageuser",
@@ -152,7 +152,7 @@ constexpr std::string_view kOfDaemons[] = {"accountingstoragehost",
                                            "slurmuser",
                                            "statesavelocation"};
 
-// True if the setting is always followed; for a list ("associations,limits") if every word is.
+// True if the value is always followed; for a list ("associations,limits"), each word.
 bool is_always(const std::string& key, const std::string& value) {
   const std::vector<std::string> words = split_list(value);
   if (words.size() > 1)

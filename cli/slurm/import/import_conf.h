@@ -1,5 +1,5 @@
-// Turns the configuration of a Slurm cluster into ours: slurm.conf and gres.conf become
-// gantry.yaml. What has no counterpart is listed with its place. (Accounts and users come from a
+// Converts the configuration of a Slurm cluster: slurm.conf and gres.conf become gantry.yaml.
+// Settings without a counterpart are listed with their places. (Accounts and users come from a
 // dump: sacctmgr_change.h.)
 #pragma once
 
@@ -21,7 +21,7 @@ struct ConfLine {
 Result<std::vector<ConfLine>> read_conf(const std::string& path);
 
 struct Imported {
-  std::string gantry_yaml;            // checked: the daemons accept it
+  std::string gantry_yaml;            // checked, so the daemons accept it
   std::vector<std::string> left_out;  // "slurm.conf:12: Licenses=matlab:10: there are none"
 };
 Result<Imported> import_cluster(const std::vector<ConfLine>& slurm,

@@ -187,8 +187,8 @@ void NodesAndPartitions::take_partition(const ConfLine& line, LeftOut& left_out)
   partitions_.push_back(std::move(partition));
 }
 
-// Takes from gres.conf only what slurm.conf does not have: models of GPUs, and device files of
-// other resources. NVIDIA's library finds the device files and cores of GPUs.
+// Takes from gres.conf only what slurm.conf lacks: models of GPUs, and device files of other
+// resources. NVIDIA's library finds the device files and cores of GPUs.
 void NodesAndPartitions::take_gres(const ConfLine& line, LeftOut& left_out) {
   WordMap words;
   for (const auto& [key, value] : line.words) words[key] = value;

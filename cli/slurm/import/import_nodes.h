@@ -1,4 +1,4 @@
-// Nodes and partitions of slurm.conf and gres.conf in our form; see import_conf.h.
+// Nodes and partitions of slurm.conf and gres.conf, converted; see import_conf.h.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ class NodesAndPartitions {
   struct Node {
     std::string place, names;
     std::map<std::string, std::string> words;
-    std::map<std::string, std::string> ours;  // our keys, set by gres.conf
+    std::map<std::string, std::string> ours;  // keys of gantry.yaml, set by gres.conf
   };
   struct Partition {
     std::string place, name;

@@ -1,4 +1,4 @@
-// The question of the user to sacct: its options, and what they mean together.
+// The user's query to sacct: its options, and what they mean together.
 #pragma once
 
 #include <optional>
@@ -41,7 +41,7 @@ struct SacctQuery {
 
 std::span<const Option> sacct_options();
 
-// Completes the query: the time span that is asked about, and whose jobs.
+// Completes the query: its time span, and whose jobs it covers.
 void finish_sacct(SacctQuery& q);
 
 }  // namespace gantry::cli::slurm

@@ -68,7 +68,7 @@ constexpr Option kScancelOptions[] = {
         .from_env("ACCOUNT"),
     flag("batch", 'b', "Signal the batch shell only", put<&ScancelRequest::batch>)
         .from_env("BATCH"),
-    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
+    takes("clusters", 'M', "NAMES", "Only this cluster's name is accepted",
           put<&ScancelRequest::clusters>),
     takes("cluster", "NAME", "The same", put<&ScancelRequest::clusters>),
     flag("ctld", "Send the signal through the controller, which is always so", always)
@@ -144,20 +144,20 @@ bool add_scancel_jobs(const Invocation& call, const std::vector<std::string>& op
   return true;
 }
 
-// Works out what --signal, --batch and --full mean together.
+// Works out the combined meaning of --signal, --batch and --full.
 void settle_signal(ScancelRequest& r) {
   proto::CancelJobs& cancel = r.cancel;
   const bool choosy = r.batch || r.full;
   if (choosy && !cancel.signal) cancel.signal = SIGKILL;
-  if (!choosy && cancel.signal == SIGKILL) cancel.signal.reset();  // SIGKILL: the job is ended
+  if (!choosy && cancel.signal == SIGKILL) cancel.signal.reset();  // SIGKILL ends the job
   cancel.scope = r.full    ? proto::SignalScope::full
                  : r.batch ? proto::SignalScope::batch_shell
                            : proto::SignalScope::steps;
   cancel.all_mine = r.me;
 }
 
-// Asks the user, "what" being the beginning of the question. A line that begins with y means yes;
-// the end of the input means no.
+// Asks the user; `what` is the beginning of the question. A line that begins with y means yes; the
+// end of the input means no.
 bool may_cancel(std::string_view what, const proto::JobRow& row) {
   fmt::print("Cancel {} name={} partition={} [y/n]? ", what, row.name, row.partition);
   std::fflush(stdout);
@@ -175,7 +175,7 @@ Result<std::vector<QueueRow>> job_of_step(const proto::SignalStep& step) {
   return ask_queue(*session, question, cluster_name());
 }
 
-// What -v says of a signal: "Terminating job 12", "Signal 10 to batch job 12".
+// What -v prints about a signal: "Terminating job 12", "Signal 10 to batch job 12".
 void say_signal(const ScancelRequest& r, std::string_view what, const std::string& name) {
   if (!r.verbose || r.quiet) return;
   const std::string_view kind = what != "job" ? "" : r.batch ? "batch " : r.full ? "full " : "";
@@ -228,7 +228,7 @@ bool has_wckey(const QueueRow& row, const std::vector<std::string>& wckeys) {
   return !own.empty() && std::find(wckeys.begin(), wckeys.end(), own) != wckeys.end();
 }
 
-// True if the controller could choose the jobs by itself: no list of them is needed before.
+// True if the controller can select the jobs by itself, so no list of them is needed.
 bool leaves_choice(const ScancelRequest& r) {
   if (r.interactive || !r.qos.empty() || !r.wckeys.empty()) return false;
   ScancelRequest rest = r;
@@ -237,7 +237,7 @@ bool leaves_choice(const ScancelRequest& r) {
   return !r.verbose || names_no_job(rest);
 }
 
-// Says with -v that no job is left, and which conditions there were.
+// Prints with -v that no job is left, and which conditions were given.
 void say_none(const Invocation& call, const ScancelRequest& r) {
   if (!r.verbose || r.quiet) return;
   std::string conditions;
@@ -258,8 +258,8 @@ void say_none(const Invocation& call, const ScancelRequest& r) {
   complain(call, "No active jobs match ALL job filters, including: " + conditions);
 }
 
-// True if anything but ids of jobs was given. Then a job that is named has to wait or run; ids
-// alone may be of jobs that are over.
+// True if conditions other than job ids were given. Then a named job has to wait or run; with ids
+// alone, ended jobs are allowed.
 bool is_choosy(const ScancelRequest& r) {
   ScancelRequest rest = r;
   rest.filter().jobs.clear();
@@ -300,7 +300,7 @@ Result<int> check_named(Session& session, const ScancelRequest& r) {
 }
 
 // Applies --qos, --wckey and --interactive: replaces the filter by the list of the remaining jobs.
-// Returns false if no job remains. Sets `status` to 1 if a job that is named is over.
+// Returns false if no job remains. Sets `status` to 1 if a named job has ended.
 Result<bool> choose_jobs(ScancelRequest& r, int& status) {
   ASSIGN(session, Session::open("scancel"));
   QueueQuestion question;
@@ -320,7 +320,7 @@ Result<bool> choose_jobs(ScancelRequest& r, int& status) {
       continue;
     proto::JobRef ref{row.row.job, {}};
     if (const auto rest = parse_index_ranges(row.row.array_tasks)) ref.tasks = rest->ranges;
-    // A task that has not started has no id of its own, but the array's.
+    // A task that has not started has no id of its own, only the array's.
     if (row.row.array_task && row.row.job == row.row.array_job)
       ref.tasks = {{*row.row.array_task, *row.row.array_task, 1}};
     chosen.push_back(std::move(ref));

@@ -54,8 +54,7 @@ Result<int> run_sdiag(const Invocation& call) {
   const std::string stars(55, '*');
   fmt::print("{0}\nsdiag output at {1}\nData since      {2}\n{0}\n", stars, c_time(ping->now),
              c_time(stats->since));
-  // These are always 0: the controller has none of them, because one thread handles each request to
-  // its end.
+  // These are always 0, because one thread handles each request to its end.
   fmt::print(
       "Server thread count:  0\nRPC queue enabled:    0\nAgent queue size:     0\n"
       "Agent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n\n");
@@ -68,7 +67,7 @@ Result<int> run_sdiag(const Invocation& call) {
              ping->jobs_queued, ping->jobs_active);
   const std::int64_t cycles = value("plans_total");
   const std::int64_t minutes = std::max<std::int64_t>(1, (ping->now - stats->since).seconds() / 60);
-  // Each plan counts in both statistics, because it is main schedule and backfill in one.
+  // Each plan counts in both statistics, because it is both the main scheduling and backfill.
   const std::int64_t some = std::max<std::int64_t>(1, cycles);
   const std::int64_t last = value("plan_us_last"), most = value("plan_us_most");
   const std::int64_t mean = value("plan_us_total") / some;

@@ -17,7 +17,7 @@ namespace {
 struct SinfoQuery {
   std::vector<std::string> partitions;
   std::vector<std::string> nodes;
-  // A node must be in one of these; all states of an inner list must hold.
+  // A node must match one of these lists, with all of its states.
   std::vector<std::vector<std::string>> states;
   std::string letters;
   std::string names;
@@ -36,7 +36,7 @@ struct SinfoQuery {
   bool json = false;
   bool yaml = false;
   std::size_t all = 0;     // how often --all or SINFO_ALL was given
-  std::size_t chosen = 0;  // the same of --partition or SINFO_PARTITION
+  std::size_t chosen = 0;  // likewise for --partition or SINFO_PARTITION
 };
 
 Result<void> set_sinfo_partitions(SinfoQuery& q, std::string_view text) {
@@ -65,7 +65,7 @@ Result<void> set_sinfo_iterate(SinfoQuery& q, std::string_view text) {
   q.iterate = *n;
   return {};
 }
-// States of Slurm's nodes, in long and in short form. A state that our nodes never have matches
+// States of Slurm's nodes, in long and short form. A state that Gantry's nodes never have matches
 // nothing.
 struct StateWord {
   std::string_view word;
@@ -148,7 +148,7 @@ constexpr Option kSinfoOptions[] = {
          "Hidden partitions as well, of which there are none; not together with --partition",
          does<[](SinfoQuery& q) { ++q.all; }>)
         .from_env("ALL"),
-    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
+    takes("clusters", 'M', "NAMES", "Only this cluster's name is accepted",
           put<&SinfoQuery::clusters>),
     takes("cluster", "NAME", "The same", put<&SinfoQuery::clusters>),
     flag("dead", 'd', "Only nodes that do not respond", put<&SinfoQuery::dead>),
@@ -196,8 +196,8 @@ std::string usual_format(const SinfoQuery& q, std::size_t partition, std::size_t
   return fmt::format("%{}P %.5a %.10l %.6D %.6t %N", partition);
 }
 
-// The environment's SINFO_FORMAT only counts if no typed option chooses a form, and SINFO_PARTITION
-// only if no typed option chooses the partitions.
+// The environment's SINFO_FORMAT is used only if no typed option chooses a format, and
+// SINFO_PARTITION only if no typed option chooses the partitions.
 bool outdone_in_sinfo(std::span<const Given> typed, const Given& of_environment) {
   const std::string_view name = of_environment.option->name;
   if (name == "partition") return was_typed(typed, {"all"});
@@ -205,8 +205,8 @@ bool outdone_in_sinfo(std::span<const Given> typed, const Given& of_environment)
          was_typed(typed, {"format", "Format", "summarize", "Node", "list-reasons"});
 }
 
-// A typed option may go with the other one's variable, but two options, or two variables, may not.
-// With a typed --all the partitions of SINFO_PARTITION have not been chosen (outdone_in_sinfo).
+// A typed option may be combined with the other one's variable, but two typed options, or two
+// variables, may not. With a typed --all, SINFO_PARTITION is ignored (outdone_in_sinfo).
 bool chooses_twice(const Invocation& call, const SinfoQuery& q) {
   const auto is_set = [](const char* name) {
     const char* value = std::getenv(name);

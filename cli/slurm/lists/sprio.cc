@@ -35,7 +35,7 @@ Result<void> add_sprio_jobs(SprioQuery& q, std::string_view text) {
 }
 struct PrioLine {
   const proto::PriorityRow* row = nullptr;
-  bool weights = false;  // this is the line of -w
+  bool weights = false;  // the row is the line of weights (-w)
   std::string_view cluster;
 };
 
@@ -102,7 +102,7 @@ constexpr Column<PrioLine> kPrioFields[] = {
      }}};
 
 constexpr Option kSprioOptions[] = {
-    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
+    takes("clusters", 'M', "NAMES", "Only this cluster's name is accepted",
           put<&SprioQuery::clusters>),
     takes("cluster", "NAME", "The same", put<&SprioQuery::clusters>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
@@ -150,7 +150,7 @@ Result<int> run_sprio(const Invocation& call) {
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   std::string format(q.long_form ? kPrioLongFormat : q.norm ? kPrioNormFormat : kPrioFormat);
-  // As in Slurm, -u has a column of users behind the partition.
+  // As in Slurm, -u adds a column of users after the partition.
   constexpr std::string_view kPartition = " %9r";
   if (!q.filter().users.empty() && !q.long_form)
     format.insert(format.find(kPartition) + kPartition.size(), " %.8u");

@@ -41,8 +41,8 @@ struct SqueueQuery {
   proto::JobFilter& filter() { return question.list.filter; }
 };
 
-// Sets a filter. As in Slurm, a filter that is given twice has the second value, so that an alias
-// of squeue with -u in it can be overruled.
+// Sets a filter. As in Slurm, a filter that is given twice has the second value, so that -u in an
+// alias of squeue can be overridden.
 template <auto Member>
 Result<void> only_words(SqueueQuery& q, std::string_view text) {
   (q.filter().*Member).clear();
@@ -128,7 +128,7 @@ constexpr Option kSqueueOptions[] = {
     flag("array-unique", "One line for each array task", put<AT(SqueueQuery, question.each_task)>)
         .from_env("ARRAY_UNIQUE"),
     takes("cluster", "NAMES", "The same as --clusters", put<&SqueueQuery::clusters>),
-    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
+    takes("clusters", 'M', "NAMES", "Only this cluster's name is accepted",
           put<&SqueueQuery::clusters>),
     takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
           call<set_squeue_letters>)
@@ -205,8 +205,8 @@ Layout squeue_layout(const SqueueQuery& q, std::vector<std::string>& unknown) {
   return letters_layout(format, names, unknown);
 }
 
-// The environment's SQUEUE_FORMAT, and without it SQUEUE_FORMAT2, only count if no typed option
-// chooses a form.
+// The environment's SQUEUE_FORMAT, or else SQUEUE_FORMAT2, is used only if no typed option chooses
+// a format.
 bool outdone_in_squeue(std::span<const Given> typed, const Given& of_environment) {
   const std::string_view name = of_environment.option->name;
   if (name != "format" && name != "Format") return false;

@@ -49,12 +49,12 @@ constexpr Option kSreportOptions[] = {
 
 struct UseLine {
   std::string cluster, account, login;
-  std::int64_t used = 0;  // in the unit asked for
-  // For the sizes of jobs: the same by kSizes, and the account's part of the whole.
+  std::int64_t used = 0;  // in the requested unit
+  // For the sizes of jobs: use by kSizes, and the account's part of the total.
   std::array<std::int64_t, 5> by_size{};
   double part = 0;
 };
-// A job with fewer cores than this, and not fewer than the size before it, is counted there.
+// A job with fewer cores than this, and at least the previous size, is counted here.
 constexpr std::array<std::uint32_t, 4> kSizes{50, 250, 500, 1000};
 
 template <std::size_t Size>
@@ -142,7 +142,7 @@ std::vector<UseLine> uses_of(const History& history, const Span& span, std::stri
   return out;
 }
 
-// The same by account and size of the job.
+// Core seconds by account and size of the job.
 std::vector<UseLine> sizes_of(const History& history, const Span& span, std::string_view unit,
                               const std::string& cluster) {
   std::map<std::string, UseLine> accounts;

@@ -76,7 +76,7 @@ constexpr Option kSshareOptions[] = {
     takes("accounts", 'A', "NAME,...", "These accounts: tenants and projects",
           put<&SshareQuery::accounts>),
     flag("all", 'a', "All users that one may see", put<&SshareQuery::all>),
-    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
+    takes("clusters", 'M', "NAMES", "Only this cluster's name is accepted",
           put<&SshareQuery::clusters>),
     takes("cluster", "NAME", "The same", put<&SshareQuery::clusters>),
     takes("format", 'o', "FIELD[%WIDTH],...", "These fields; --helpformat lists them",
@@ -139,7 +139,7 @@ bool is_shown(const SshareQuery& q, const proto::ShareRow& row) {
   return q.all || has(q.users, row.user) || (q.users.empty() && row.user == login_name());
 }
 
-// Slurm's list of what was asked for, with -v.
+// Slurm's list of the options, with -v.
 void say_asked(const SshareQuery& q) {
   const auto say = [](std::string_view what, const std::vector<std::string>& names) {
     fmt::print(stderr, "{} requested:\n", what);

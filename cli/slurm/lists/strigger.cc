@@ -165,7 +165,7 @@ std::string types_of(const proto::Trigger& t) {
 }
 
 std::string_view kind_of(const proto::Trigger& t) {
-  return t.job ? "job" : "node";  // as in Slurm also for --reconfig
+  return t.job ? "job" : "node";  // also for --reconfig, as in Slurm
 }
 
 std::string resource_of(const proto::Trigger& t) {

@@ -83,7 +83,7 @@ void put_step_node(Out o, A v) {
   if (v.step != nullptr) o += first_node_of(v.step->node_list);
 }
 
-// Usage is known of the step as a whole, so its task 0 stands for all.
+// The usage of single tasks is not known, so task 0 has that of the step.
 void put_step_task(Out o, A v) {
   if (v.step != nullptr) o += "0";
 }

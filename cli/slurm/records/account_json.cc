@@ -139,7 +139,7 @@ Duration elapsed_of(const AccountRow& v) {
   const auto end = v.step != nullptr ? v.step->ended : v.job->row.ended;
   if (!begin) return {};
   // The batch step runs as long as the job, so the job's suspended time is subtracted. For other
-  // steps nobody knows how long they were suspended.
+  // steps the suspended time is not known.
   const bool whole = v.step == nullptr || v.step->step == "batch" || v.step->step == "extern";
   const Duration stopped = whole ? v.job->row.suspended : Duration{};
   return std::max(end.value_or(v.now) - *begin - stopped, Duration{});
@@ -192,7 +192,7 @@ std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t me
   return text + fmt::format(",node={}", nodes_of(v));
 }
 
-// A step counts as having all that the job has on the step's nodes, because it may use all of it.
+// A step counts as having all of the job's resources on its nodes, because it may use them.
 void put_alloc_tres(std::string& o, const AccountRow& v) {
   if (cpus_of(v) == 0) return;
   const std::int64_t of_node = v.job->alloc_memory / std::max(1u, v.job->row.nodes);

@@ -16,8 +16,8 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Adds a step "extern" to a job that has started. Slurm shows an allocation, which has no batch
-// step, with this step.
+// Adds a step "extern" to a started job. Slurm shows it for every job, and for an allocation, which
+// has no batch step, it is the only one.
 void add_extern(proto::HistoryRow& job) {
   if (!job.row.started || job.row.node_list.empty()) return;
   const auto is_extern = [](const proto::StepRow& s) { return s.step == "extern"; };

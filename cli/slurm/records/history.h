@@ -1,4 +1,4 @@
-// Asks for accounting, for sacct and other commands that show jobs that may have ended.
+// Requests accounting, for sacct and other commands that show jobs that may have ended.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct History {
 };
 
 // Reads all pages. The result has each job once, or each run of it once if the query asks for
-// duplicates. A job that has started gets a step "extern" before its numbered steps: Slurm counts
-// in it what was run on the nodes without being started by Slurm.
+// duplicates. A started job gets a step "extern" before its numbered steps: in Slurm it contains
+// processes on the nodes that Slurm did not start.
 Result<History> ask_history(Session& session, proto::QueryHistory query);
 
 // The job's priority class; "normal" stands for the tenant's default class.
@@ -28,8 +28,7 @@ std::string_view priority_class_of(const proto::HistoryRow& job);
 
 inline constexpr Duration kUnlimited{INT64_MAX};  // a job without a time limit
 
-// Filters that the controller does not apply. A filter that is empty or not set lets every job
-// pass.
+// Filters that the controller does not apply. Empty or unset filters match every job.
 struct HistorySieve {
   struct Range {
     std::uint32_t low;
@@ -45,7 +44,7 @@ void keep_only(History& history, const HistorySieve& sieve);
 // Moves starts and ends that lie outside of a time window to its borders.
 void cut_times(History& history, std::optional<Instant> start, std::optional<Instant> end);
 
-// How many requests the controller has had, by message and by user, as sdiag and sacctmgr show it.
+// How many requests the controller has received, by message and by user, for sdiag and sacctmgr.
 
 enum class CallOrder : std::uint8_t { count, name, time, mean };
 

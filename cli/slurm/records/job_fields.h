@@ -11,7 +11,7 @@
 
 namespace gantry::cli::slurm {
 
-// A job of the queue's listing. `detail` is set if a field was asked for that needs it.
+// A job of the queue's listing. `detail` is set if a requested field needs it.
 struct QueueRow {
   proto::JobRow row;
   std::optional<proto::JobDetail> detail;

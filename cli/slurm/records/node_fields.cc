@@ -18,7 +18,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Slurm's least is 1.
+// Slurm's lowest tier is 1.
 std::string slurm_tier(const proto::PartitionRow& p) {
   return std::to_string(std::max(p.priority, 1u));
 }

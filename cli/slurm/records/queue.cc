@@ -75,7 +75,7 @@ Result<void> add_details(Session& session, std::vector<QueueRow>& rows) {
   return {};
 }
 
-// A text that sorts as the field's value does.
+// a reference without tasks means the whole job
 std::string sort_text(const QueueRow& row, char letter) {
   const auto padded = [](std::int64_t n) { return fmt::format("{:020}", n); };
   const auto instant = [&](const std::optional<Instant>& t) { return padded(t ? t->us : 0); };

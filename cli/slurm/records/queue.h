@@ -1,4 +1,5 @@
-// Asks the controller for the queue, for squeue and other commands that list jobs as Slurm does.
+// Requests the queue from the controller, for squeue and other commands that list jobs as Slurm
+// does.
 #pragma once
 
 #include <span>
@@ -12,12 +13,12 @@ namespace gantry::cli::slurm {
 
 struct QueueQuestion {
   proto::ListJobs list;
-  std::vector<std::string> qos;         // none = any, normal = the default one; needs details
-  std::vector<std::string> licenses{};  // none = any; needs details
+  std::vector<std::string> qos;         // empty = any; "normal" = the default class; needs details
+  std::vector<std::string> licenses{};  // empty = any; needs details
   std::string not_of{};                 // lists only jobs of other users than this one
   bool each_task = false;  // each task of an array that has not started gets a row of its own
   bool details = false;    // fetch values that only the job itself has, not the listing
-  bool one_job = false;    // one job is asked for, and it must exist
+  bool one_job = false;    // only one job is requested, and it must exist
 };
 
 // All rows, from all pages. With one_job, the error is not_found ("there is no job") if it does not

@@ -25,8 +25,8 @@ std::string cpu_list(const NodePlacement& place) {
   return format_index_ranges(compress_indexes(cpus));
 }
 
-// Text like "gpu:a100:2(IDX:0-1)".
-// "h100:" in front of a number of GPUs; "" if their model is not known. `at` is a place of the job.
+// Text like "gpu:a100:2(IDX:0-1)". "h100:" before a number of GPUs; "" if their model is not known.
+// `at` is the index of the job's node.
 std::string model_of(const proto::JobDetail& job, std::size_t at) {
   std::string model = at < job.gpu_models.size() ? job.gpu_models[at] : "";
   const auto& asked = job.spec.shape.gpu_models;
@@ -169,7 +169,7 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   out.field("Licenses", to_string(shape.licenses)).field("Network", "").line();
 }
 
-// A line for each thing that was asked for of GPUs.
+// A line for each option with which GPUs were requested.
 void put_asked(RecordWriter& out, const AskedTres& tres, std::string_view whole_name,
                const std::string& whole) {
   const std::pair<std::string_view, const std::string&> lines[] = {
@@ -316,7 +316,7 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   out.field("Hidden", "NO").line();
   out.field("MaxNodes", p.max_nodes ? std::to_string(*p.max_nodes) : "UNLIMITED");
   out.field("MaxTime", p.max_time ? format_duration_long(*p.max_time) : "UNLIMITED");
-  // Slurm's least is 0, and 1 means the same.
+  // Slurm's minimum is 0, which means 1.
   out.field("MinNodes", p.min_nodes <= 1 ? 0 : p.min_nodes)
       .field("LLN", "NO")
       .field("MaxCPUsPerNode", "UNLIMITED")

@@ -1,5 +1,5 @@
-// sattach: shows the output of a running step a second time. The step's srun, if there is one, is
-// not disturbed: output that sattach does not read in time is lost for sattach only
+// sattach: shows the output of a running step a second time. The step's srun, if any, is not
+// affected: output that sattach does not read in time is lost only for sattach
 // (noded/shim/io/step_io.h).
 #include <fmt/core.h>
 

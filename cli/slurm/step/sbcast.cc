@@ -126,7 +126,8 @@ struct SbcastSource {
   struct stat status {};
 };
 
-// Starts srun with the file as its input. The output and errors of the step go to ours.
+// Starts srun with the file as its input. The step's output and errors are passed to those of this
+// process.
 Result<pid_t> start_sbcast_copy(const std::string& node, const SbcastSource& source,
                                 const SbcastRequest& r, const std::string& to) {
   std::vector<std::string> words{"srun", "-Q", "--overlap", "-N1", "-n1", "-w", node};

@@ -102,12 +102,12 @@ namespace {
 constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
-// Options of jobs that variables inside a job set, too, as the job has set them there.
+// Options of jobs that may also come from variables; inside a job, the job has set them.
 constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "gpu-freq", "mem-bind",
                                            "overcommit"};
 
-// The words that -o and -e take in place of a file: none, all, or the number of one task, whose
-// output comes here.
+// The values of -o and -e that are not a file: none, all, or the number of one task, whose output
+// is shown here.
 void choose_output(std::string& pattern, std::optional<std::uint32_t>& only) {
   if (pattern == "none") pattern = "/dev/null";
   if (pattern == "all") pattern.clear();
@@ -144,8 +144,8 @@ bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive)
   return wrong == nullptr;
 }
 
-// --cpus-per-gpu in a job: a task has so many cores for each GPU that it sees, those of
-// --gpus-per-task, or its part of the GPUs of the step here, which are the job's if it names none.
+// --cpus-per-gpu in a job: a task gets this many cores for each of its GPUs: those of
+// --gpus-per-task, or its part of the step's GPUs, which are the job's if the step names none.
 void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
   if (!r.cpus_per_gpu || r.spec.given.cpus_per_task) return;
   const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
@@ -165,8 +165,8 @@ void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
   r.spec.given.cpus_per_task = true;
 }
 
-// The environment of a step. --export says what of our environment is passed on; the job's own
-// variables always are.
+// The environment of a step. --export decides what of the present environment is passed on; the
+// job's own variables always are.
 std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   std::map<std::string, std::string> out = job_environment(r.exported);
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -177,13 +177,13 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   }
   for (const char* name : kTokenVariables) out.erase(name);  // secrets, as in job_environment()
   put_bind_variables(r, out);
-  // Tasks are told of -c only if it was given, to the job or here.
+  // Tasks get the variable for -c only if -c was given, to the job or here.
   if (r.spec.given.cpus_per_task)
     out["SLURM_CPUS_PER_TASK"] = std::to_string(r.spec.shape.cpus_per_task);
   return out;
 }
 
-// Outside of a job SLURM_NTASKS and SLURM_NPROCS say what -n would. Inside they are the job's.
+// Outside of a job SLURM_NTASKS and SLURM_NPROCS act like -n. Inside they are the job's.
 void add_task_count(std::vector<Given>& given) {
   const auto is_tasks = [](const Option& option) { return option.name == "ntasks"; };
   for (const char* name : {"SLURM_NPROCS", "SLURM_NTASKS"})
@@ -299,8 +299,8 @@ bool parts_agree(const Invocation& call, const std::vector<SrunPart>& parts) {
   return wrong == nullptr;
 }
 
-// Ranks count through the components in their own order, whatever the order of the command line is.
-// What concerns srun itself stands in the first part that was typed.
+// Ranks count through the components in the components' order, whatever the order of the command
+// line. Options for srun itself are in the first typed part.
 void order_by_component(std::vector<SrunPart>& parts) {
   const StepOptions typed = parts.front().request;
   std::stable_sort(parts.begin(), parts.end(),
@@ -347,7 +347,7 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
       parts.back().argv = std::move(*argv);
     }
   if (!parts_agree(call, parts)) return std::nullopt;
-  // As in Slurm a part writes where the first one does, unless it says otherwise.
+  // As in Slurm a part writes to the same place as the first one, unless it has its own options.
   for (SrunPart& part : parts) {
     const SrunRequest& first = parts.front().request;
     if (part.request.std_out.empty() && !part.request.only_output)

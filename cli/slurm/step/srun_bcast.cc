@@ -27,7 +27,7 @@ Result<void> set_bcast(SrunRequest& r, std::string_view text) {
 
 namespace {
 
-// The file that executing this name would execute.
+// The file that would be executed for this name.
 std::optional<std::string> file_of_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");

@@ -8,8 +8,8 @@
 
 namespace gantry::cli::slurm {
 
-// Copies the program that argv[0] names, by sbcast, and lets argv[0] name the copy. Returns false
-// if a node does not have it, which is already reported.
+// Copies the program that argv[0] names, by sbcast, and sets argv[0] to the copy. Returns false if
+// a node does not have it, which is already reported.
 bool broadcast_program(const Invocation& call, const SrunRequest& request, JobId job,
                        std::vector<std::string>& argv);
 

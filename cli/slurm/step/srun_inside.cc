@@ -14,7 +14,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Options of jobs that mean something for a step too.
+// Options of jobs that have a meaning for a step too.
 constexpr std::string_view kStepWords[] = {"acctg-freq",
                                            "chdir",
                                            "clusters",
@@ -54,7 +54,7 @@ constexpr std::string_view kStepWords[] = {"acctg-freq",
                                            "threads-per-core",
                                            "time"};
 
-// Options that a step may have, and that mean nothing more for it: the job's allocation is made.
+// Options that a step accepts without effect, because the job's allocation exists already.
 constexpr std::string_view kOnlyForJobs[] = {"account",     "comment", "constraint", "mail-type",
                                              "mail-user",   "nice",    "partition",  "qos",
                                              "reservation", "signal",  "wckey"};
@@ -99,7 +99,7 @@ bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& 
 }
 
 Result<void> check_step_gpus(const GpuWish& wish) {
-  constexpr std::uint32_t kOne = 1000;  // thousandths
+  constexpr std::uint32_t kOne = 1000;  // thousandths of one GPU
   if (wish.shards > 0 || !wish.others.empty())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--gres={} asks for an allocation; a step inside a job has the job's",

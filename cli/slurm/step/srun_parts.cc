@@ -16,8 +16,8 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Options that concern srun itself and not its tasks. If there are several parts, only the first
-// one may have them.
+// Options for srun itself and not for its tasks. If there are several parts, only the first one may
+// have them.
 constexpr std::string_view kOfSrun[] = {"clusters", "input",     "jobid",      "kill-on-bad-exit",
                                         "label",    "mpi",       "multi-prog", "pty",
                                         "quiet",    "test-only", "unbuffered", "wait"};
@@ -86,8 +86,8 @@ std::optional<Groups> groups_of(const Invocation& call, const std::vector<Parsed
     if (text)
       if (auto done = srun::set_het_group(said, *text); !done)
         return refuse("Invalid --het-group specification: " + done.error().message);
-    // Outside of a job the option has no effect on a single part, as in Slurm; one of several
-    // parts becomes the component of its own place.
+    // Outside of a job the option has no effect on a single part, as in Slurm; with several parts,
+    // each becomes the component of the same index.
     const std::vector<std::uint32_t> own{static_cast<std::uint32_t>(i)};
     if (text && !inside && parts.size() == 1) said.groups.clear();
     if (text && !inside && parts.size() > 1 && said.groups != own)
@@ -133,7 +133,7 @@ Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t
                                    JobId job, Session& session) {
   if (groups.size() == 1 && !groups.front()) return std::vector<JobId>{job};
   ASSIGN(shown, session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false}));
-  HetPart parts{job, 0, 1};  // the job alone, unless it is a leader of components
+  HetPart parts{job, 0, 1};  // only the job, unless it is a leader of components
   for (const proto::JobDetail& detail : shown->jobs)
     if (detail.row.het && detail.row.het->leader == job) parts = *detail.row.het;
   std::vector<JobId> out;

@@ -16,7 +16,7 @@ namespace gantry::cli::slurm {
 // is wrong; `status` is then the exit status of srun.
 std::optional<std::vector<Parsed>> parse_parts(const Invocation& call, int& status);
 
-// For each part, the groups that it is for: those of --het-group, else the part's own place. If
+// For each part, the groups that it is for: those of --het-group, else the part's own index. If
 // there is only the job itself, no group is set. Returns nullopt if this is refused, which is
 // already reported.
 using Groups = std::vector<std::vector<std::optional<std::uint32_t>>>;

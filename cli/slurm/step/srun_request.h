@@ -1,4 +1,4 @@
-// SrunRequest holds the values of the options that are srun's own, and the functions here set them.
+// SrunRequest has the values of srun's own options, and the functions here set them.
 #pragma once
 
 #include "cli/slurm/frame.h"
@@ -13,7 +13,7 @@ struct SrunRequest : SlurmRequest {
   bool list_mpi = false;                  // --mpi=list
   bool multi_prog = false;
   std::string cpu_bind_text;          // --cpu-bind as it was given; "" = not given
-  std::optional<std::string> bcast;   // where the program is copied to; "" = a name is made
+  std::optional<std::string> bcast;   // destination of the copied program; "" = a name is made
   std::string prolog, epilog;         // programs to run on this host; "" = none
   std::vector<std::uint32_t> groups;  // --het-group; empty: not given
   AroundTask around;
@@ -28,7 +28,8 @@ Result<void> set_wait(SrunRequest& r, std::string_view text);
 Result<void> set_relative(SrunRequest& r, std::string_view text);
 Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
 Result<void> set_mpi(SrunRequest& r, std::string_view text);
-// A name with a slash is a path from here; another name is looked up in PATH, where the task runs.
+// A name with a slash is a path relative to the current directory; other names are looked up in
+// PATH where the task runs.
 std::string absolute_program(std::string_view text);
 template <std::string SrunRequest::*Program>
 Result<void> set_beside(SrunRequest& r, std::string_view text) {

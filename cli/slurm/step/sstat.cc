@@ -60,8 +60,7 @@ constexpr Option kSstatOptions[] = {
     refuses("yaml", "use sacct --yaml"),
 };
 
-// The steps to show. If none is named, it is the numbered step that began last, else the batch
-// script.
+// The steps to show. By default the numbered step that began last, else the batch script.
 std::vector<const proto::StepRow*> stat_steps(const SstatQuery& q, const proto::HistoryRow& job,
                                               const std::string& step) {
   std::vector<const proto::StepRow*> running;

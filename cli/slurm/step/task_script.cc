@@ -18,13 +18,13 @@ std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
-// What a debugger would be told, and then the stop in which it would attach itself.
+// Imitates a process under a debugger: stops, so that a debugger can attach.
 constexpr std::string_view kStop =
     R"(echo "srun: task:$SLURM_PROCID, host:$SLURMD_NODENAME, pid:$$, executable:$1" >&2
 kill -STOP $$
 )";
 
-// The words of the prolog are read line by line, as data: none is executed.
+// The output of the prolog is read line by line, as data: none of it is executed.
 constexpr std::string_view kProlog =
     R"(said=$(SLURM_SCRIPT_CONTEXT=prolog_task {0} </dev/null) || {{
 code=$?; [ $code -le 128 ] || code=$((code - 128))
@@ -41,8 +41,8 @@ GANTRY_END_OF_PROLOG
 unset said line
 )";
 
-// Signals reach the whole process group, so that the shell only has to outlive them. If a signal
-// ended the program, the same one ends the shell.
+// Signals reach the whole process group, so the shell only has to survive them. If a signal ended
+// the program, the same one ends the shell.
 constexpr std::string_view kEpilog =
     R"(trap : HUP INT QUIT TERM USR1 USR2 ALRM
 "$@"

@@ -1,6 +1,6 @@
-// What each task of a step does beside its program: --task-prolog, --task-epilog, --debugger-test
-// and --multi-prog. They make a script of the shell, which the task executes in its container, as
-// the job's user and with the task's environment.
+// What each task of a step does in addition to its program: --task-prolog, --task-epilog,
+// --debugger-test and --multi-prog. They make a shell script, which the task executes in its
+// container, as the job's user and with the task's environment.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace gantry::cli::slurm {
 
 struct AroundTask {
-  // Programs on the node that run before and behind the task's; "" = none. Of what the prolog
-  // prints, "export NAME=VALUE" and "unset NAME" change the task's environment, and the rest of
-  // "print TEXT" is output of the task. The epilog is ended after 5 seconds.
+  // Programs on the node that run before and after the task's; "" = none. Of the prolog's output,
+  // "export NAME=VALUE" and "unset NAME" change the task's environment, and the rest of "print
+  // TEXT" becomes output of the task. The epilog is ended after 5 seconds.
   std::string prolog, epilog;
-  bool stopped = false;  // the task says where it is, and stops itself before its program
+  bool stopped = false;  // the task prints where it is, and stops itself before its program
 };
 
-// The command for the tasks: `argv` itself if there is nothing beside it. `choose` is a script that
+// The command for the tasks: `argv` itself if nothing else is to be done. `choose` is a script that
 // puts the task's program into "$@"; "" = it is `argv`.
 std::vector<std::string> task_command(const AroundTask& around, const std::string& choose,
                                       std::vector<std::string> argv);
 
-// srun --multi-prog: a file says which tasks run which program.
+// srun --multi-prog: a file lists which tasks run which program.
 
 // Reads lines "TASKS PROGRAM [ARGUMENT...]", where TASKS is 0, 1-3, 0,2 or *. %t stands for the
 // task's number and %o for its place within TASKS; # begins a comment, and a backslash at the end

@@ -1,5 +1,5 @@
-// The options that describe a job, as sbatch, srun and salloc have them: those that our own
-// commands have too, and those that only Slurm has.
+// The options that describe a job, as in sbatch, srun and salloc: those that Gantry's commands have
+// too, and those that only Slurm has.
 #pragma once
 
 #include "cli/slurm/frame.h"
@@ -14,8 +14,7 @@
 namespace gantry::cli::slurm {
 
 inline constexpr Option kOnlySlurmOptions[] = {
-    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
-          call<set::clusters>)
+    takes("clusters", 'M', "NAMES", "Only this cluster's name is accepted", call<set::clusters>)
         .from_env("CLUSTERS"),
     may_take("no-kill", 'k', "off",
              "If a node is lost that does not run the script, the job goes on without it; off: it "

@@ -1,4 +1,4 @@
-// The setters of options that Slurm has and we have not, and what they do to a request.
+// The setters of options that only Slurm has, and their effect on a request.
 #include "cli/slurm/submit/job_request.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ bool typed(std::span<const Given> given, std::string_view name) {
                      [&](const Given& g) { return g.option->name == name && g.place.empty(); });
 }
 
-// Adds entries NAME=VALUE\0... to `out`; names that are already there keep their values.
+// Adds entries NAME=VALUE\0... to `out`; names that exist already keep their values.
 void add_entries(std::string_view text, std::map<std::string, std::string>& out) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\0'), text.size());
@@ -153,7 +153,7 @@ Result<void> immediate(SlurmRequest& r, std::string_view text) {
 }
 Result<void> get_user_env(SlurmRequest& r, std::string_view text) {
   // The value [TIMEOUT][L|S] says how long the shell may take and whether it is a login shell. It
-  // is only checked: ours is always a login shell, and may take 8 s.
+  // is only checked: here it is always a login shell, and may take 8 s.
   if (text.find_first_not_of("0123456789LS") != std::string_view::npos)
     return wrong(fmt::format("\"{}\" is not [SECONDS][L|S]", text));
   r.get_user_env = true;
@@ -197,10 +197,10 @@ Result<void> tres_per_task(SlurmRequest& r, std::string_view text) {
 Result<void> qos(SlurmRequest& r, std::string_view text) {
   return job::spec_text<&JobSpec::priority_class>(r, text == "normal" ? "" : text);
 }
-// Says how tasks are spread over the nodes, and over the sockets of a node. Within a socket a task
-// gets cores that lie beside each other.
+// Sets how tasks are spread over the nodes, and over the sockets of a node. Within a socket a task
+// gets adjacent cores.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
-  // A job has the size of a plane in a variable of its own.
+  // The size of a plane is passed to the job in its own variable.
   const char* plane = text == "plane" ? std::getenv("SLURM_DIST_PLANESIZE") : nullptr;
   ASSIGN(asked,
          parse_distribution(plane == nullptr ? std::string(text) : fmt::format("plane={}", plane)));
@@ -282,7 +282,7 @@ Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
 }  // namespace
 
 Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
-  // srun takes a file of hosts for -m arbitrary, as Slurm's does.
+  // srun accepts a file of hosts for -m arbitrary, as Slurm's does.
   if (r.manner == Manner::slurm && std::getenv("SLURM_HOSTFILE") != nullptr &&
       !was_given(given, "nodelist"))
     r.spec.distribution = Distribution{NodeOrder::arbitrary};
@@ -293,7 +293,7 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
     if (g.option->name == "nodelist") list = g.value;
   if (list.empty()) {
     const char* name = std::getenv("SLURM_HOSTFILE");
-    if (name == nullptr && !typed(given, "distribution")) {  // a variable of the job around us
+    if (name == nullptr && !typed(given, "distribution")) {  // a variable of the surrounding job
       r.spec.distribution.reset();
       return {};
     }
@@ -308,7 +308,7 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
   std::map<std::string, std::uint32_t> tasks;
   std::uint32_t most = 0;
   for (const std::string& word : split_list(list)) {
-    // A host may be given with a number of tasks: n1*2.
+    // A host may have a number of tasks: n1*2.
     const std::size_t star = std::min(word.find('*'), word.size());
     ASSIGN(names, expand_hostlist(word.substr(0, star)));
     ASSIGN(count, parse_integer("tasks on a node", star < word.size() ? word.substr(star + 1) : "1",
@@ -336,15 +336,15 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
 
 namespace {
 
-// As in Slurm --hint gives way to options that say the same in another way. Where both come from
-// the command line, or both from variables, -v says so.
+// As in Slurm, other options that contradict --hint override it. If both come from the command
+// line, or both from variables, -v reports that.
 void settle_hint(const Invocation& call, const SlurmRequest& r, std::span<const Given> given) {
   const auto rival = [&](const Given& g) {
     const std::string_view name = g.option->name;
     return name == "ntasks-per-core" || name == "threads-per-core" || name == "extra-node-info" ||
            (name == "cpu-bind" && g.value != "verbose" && g.value != "v");
   };
-  bool hint[2] = {}, others[2] = {};  // typed, of variables or directives
+  bool hint[2] = {}, others[2] = {};  // [0]: typed; [1]: from variables or directives
   for (const Given& g : given) {
     const bool far = !g.place.empty();
     hint[far] = hint[far] || g.option->name == "hint";
@@ -365,21 +365,23 @@ void settle_hint(const Invocation& call, const SlurmRequest& r, std::span<const 
                call.program());
 }
 
-// As in Slurm a limit that goes beyond the deadline ends there, in whole minutes. It stays, to be
-// refused, if not even a minute is left.
+// As in Slurm, a limit beyond the deadline is shortened to it, in whole minutes. If not even a
+// minute is left, it stays, and is refused.
 void cut_at_deadline(SlurmRequest& r) {
-  constexpr Duration kMinute = minutes(1), kWay = seconds(1);  // the way to the controller
+  constexpr Duration kMinute = minutes(1),
+                     kWay = seconds(1);  // time for the request to reach the controller
   if (!r.spec.deadline || !r.spec.time_limit || r.spec.time_min) return;
   const Duration left = *r.spec.deadline - std::max(r.now, r.spec.begin.value_or(r.now)) - kWay;
   if (left >= *r.spec.time_limit || left < kMinute) return;
   r.spec.time_limit = Duration{left.us / kMinute.us * kMinute.us};
 }
 
-// However the tasks of a node lie on its sockets, no socket has more of them than the node.
+// However the tasks of a node are distributed over its sockets, no socket has more of them than the
+// node.
 Result<void> check_sockets(const SlurmRequest& r) {
   if (!r.tasks_per_socket) return {};
   const JobShape& shape = r.spec.shape;
-  const std::uint32_t others = std::max(shape.min_nodes, 1u) - 1;  // each has a task at least
+  const std::uint32_t others = std::max(shape.min_nodes, 1u) - 1;  // each has at least one task
   const std::uint32_t most = shape.tasks_per_node.value_or(shape.tasks - others);
   if (most <= *r.tasks_per_socket) return {};
   return fail(
@@ -425,14 +427,14 @@ Result<void> after_finish(SlurmRequest& r) {
   TRY(check_sockets(r));
   JobSpec& spec = r.spec;
   JobShape& shape = spec.shape;
-  // As in Slurm the option, which may come from a variable, means nothing for a job without GPUs.
+  // As in Slurm the option, which may come from a variable, has no effect on a job without GPUs.
   if (r.cpus_per_gpu && shape.gpus_per_task > 0) {
     shape.cpus_per_task = std::max(1u, *r.cpus_per_gpu * shape.gpus_per_task);
   } else if (r.cpus_per_gpu && shape.gpus_per_node > 0) {
     const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
     const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
     const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;
-    // Cores that cannot be dealt evenly to the tasks are asked for by node.
+    // Cores that cannot be divided evenly among the tasks are requested per node.
     shape.cpus_per_task = std::max(1u, cores / tasks);
     if (cores % tasks != 0) shape.min_cpus_per_node = std::max(shape.min_cpus_per_node, cores);
   }
@@ -445,8 +447,8 @@ Result<void> after_finish(SlurmRequest& r) {
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& r) {
   std::map<std::string, std::string> out = job_environment(r.exported);
   if (!r.export_file.empty()) {
-    // The job gets what the file says and our SLURM_* variables, as in Slurm; --export has no
-    // effect.
+    // The job gets the file's variables and the present SLURM_* variables, as in Slurm; --export
+    // has no effect.
     ASSIGN(text, read_export_file(r.export_file));
     out.clear();
     add_entries(*text, out);
@@ -459,7 +461,7 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
   if (!r.mem_bind_text.empty()) out["SLURM_MEM_BIND"] = r.mem_bind_text;
   if (!r.gpu_freq.empty()) out["SLURM_GPU_FREQ"] = r.gpu_freq;
   if (r.spec.open_mode == OpenMode::append) out.try_emplace("SLURM_OPEN_MODE", "a");
-  // Steps of the job go by the same rule, unless they say another. All is their rule anyway.
+  // Steps of the job follow the same rule, unless they set another; the default is all.
   if (!r.export_rule.empty() && r.export_rule != "ALL")
     out.try_emplace("SLURM_EXPORT_ENV", r.export_rule);
   return out;

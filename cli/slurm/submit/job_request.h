@@ -1,4 +1,4 @@
-// A job as it is asked for by sbatch, srun or salloc: Slurm's options over the request of ours.
+// A job request of sbatch, srun or salloc: Slurm's options on top of Gantry's request.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@
 
 namespace gantry::cli::slurm {
 
-// Derives from our own request, so that the setters of our own options work on it unchanged.
+// Derives from Gantry's request, so that the setters of Gantry's options work on it unchanged.
 struct SlurmRequest : StepOptions {
   SlurmRequest() {
-    // As in Slurm a job whose dependency can never be met waits on, unless it asks for its end.
+    // As in Slurm a job whose dependency can never be met keeps waiting, unless it asks to be
+    // ended.
     spec.cancel_on_invalid_dependency = false;
     spec.gpu_names = GpuNames::index;
     spec.mail.if_possible = true;
@@ -31,13 +32,14 @@ struct SlurmRequest : StepOptions {
   std::string export_rule;            // --export as it was given; "" = not given
 };
 
-// Call it before finish_request(). It applies --ntasks-per-gpu and --propagate, and remembers which
-// options asked for GPUs, because clients look for that. If there are more nodes than tasks it
-// takes fewer nodes, with the warning of Slurm: each node has at least one task.
+// Call it before finish_request(). It applies --ntasks-per-gpu and --propagate, and stores which
+// options asked for GPUs, because clients read that. If there are more nodes than tasks it reduces
+// the nodes, with Slurm's warning: each node has at least one task.
 Result<void> before_finish(const Invocation& call, SlurmRequest& request,
                            std::span<const Given> given);
-// `-m arbitrary`: the nodes of the tasks, one by one, as --nodelist or the file that SLURM_HOSTFILE
-// names lists them. The request gets these nodes, and as many cores on each as most tasks need.
+// `-m arbitrary`: the node of each task, in the order of --nodelist or of the file named by
+// SLURM_HOSTFILE. The request gets these nodes, and on each as many cores as the node with the most
+// tasks needs.
 Result<void> name_hosts(SlurmRequest& request, std::span<const Given> given);
 // Call it after finish_request(). It applies --cpus-per-gpu and Slurm's default names of output
 // files.
@@ -46,7 +48,8 @@ Result<void> after_finish(SlurmRequest& request);
 // The job's environment: from --export, --export-file, --get-user-env, and task_gpu_variables().
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& request);
 
-// Prints --test-only's line. Slurm shows the id that the job would have got; ours has no id.
+// Prints --test-only's line. Slurm shows the id that the job would have got; here there is no such
+// id.
 void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now);
 
 namespace set {
@@ -66,7 +69,7 @@ Result<void> tres_per_task(SlurmRequest& r, std::string_view text);
 Result<void> qos(SlurmRequest& r, std::string_view text);
 Result<void> distribution(SlurmRequest& r, std::string_view text);
 Result<void> hint(SlurmRequest& r, std::string_view text);
-Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what Gantry does
+Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is Gantry's behaviour
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> no_kill(SlurmRequest& r, std::string_view text);
 Result<void> oversubscribe(SlurmRequest& r, std::string_view text);

@@ -1,5 +1,5 @@
-// The setters of Slurm's options that ask for what all nodes have, or that are only shown with the
-// job: sockets, threads, how often usage is sampled.
+// Setters of Slurm's options that ask for what all nodes have, or that are only stored and shown:
+// sockets, threads, how often usage is sampled.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ Result<void> wrong_value(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
-// A step has the nodes of its job: there the numbers say how many tasks it has on each of them,
-// unless -n does. "2-2:4" says sockets as a range, of which the least number counts.
+// A step has the nodes of its job; there the numbers set how many tasks it has on each of them,
+// unless -n does. "2-2:4" gives sockets as a range, of which the least number counts.
 Result<void> take_node_info(SlurmRequest& r, const std::vector<std::string>& parts,
                             std::string_view text) {
   if (parts.size() > 3) return wrong_value(fmt::format("\"{}\" has more than three numbers", text));
@@ -144,7 +144,7 @@ bool above(const Count& part, const Count& whole) {
   return part && whole && *part > *whole;
 }
 
-// The sentence with which the controller's refusal would be told.
+// The sentence of the controller's refusal.
 tl::unexpected<Error> not_available(const Invocation& call) {
   const std::string_view program = call.program();
   return wrong_gpus(fmt::format("{}Requested node configuration is not available",
@@ -254,7 +254,8 @@ Result<void> settle_gpus(const Invocation& call, SlurmRequest& r, std::span<cons
 
 namespace {
 
-// "gres:gpu:2" of "2", and of "gpu:2,fpga" with a prefix of "gres:" it is "gres:gpu:2,gres:fpga".
+// Turns "2" into "gres:gpu:2"; with the prefix "gres:" also "gpu:2,fpga" into
+// "gres:gpu:2,gres:fpga".
 std::string told(std::string_view prefix, std::string_view value) {
   std::string out;
   for (const std::string& item : split_list(value)) {

@@ -1,4 +1,4 @@
-// Slurm's options that ask for what all nodes have, or that are only shown with the job.
+// Slurm's options that ask for what all nodes have, or that are only stored and shown.
 #pragma once
 
 #include <span>
@@ -43,12 +43,12 @@ inline constexpr Option kModestOptions[] = {
         .from_env("THREADS_PER_CORE"),
 };
 
-// What Slurm's options about GPUs must have in common, and what follows from them: the numbers of
-// nodes, of tasks and of GPUs on each node.
+// Rules that connect Slurm's options about GPUs, and what follows from them: the numbers of nodes,
+// of tasks and of GPUs on each node.
 
-// Call it before finish_request(), for a job that is asked for. The errors are Slurm's sentences.
-// --gpus with --gpus-per-node says how many nodes there are, and --gpus with --gpus-per-task how
-// many tasks. It applies to whole GPUs only.
+// Call it before finish_request(), if an allocation is requested. The errors are Slurm's sentences.
+// --gpus with --gpus-per-node determines the number of nodes, and --gpus with --gpus-per-task the
+// number of tasks. It applies to whole GPUs only.
 Result<void> settle_gpus(const Invocation& call, SlurmRequest& request,
                          std::span<const Given> given);
 
@@ -56,11 +56,11 @@ Result<void> settle_gpus(const Invocation& call, SlurmRequest& request,
 // twice, the last one counts; --gres and --gpus-per-node are both shown.
 AskedTres asked_tres(std::span<const Given> given);
 
-// Components of a heterogeneous job: "sbatch A : B", and what B has of A.
+// Components of a heterogeneous job: "sbatch A : B", and the options that B inherits from A.
 
-// As in Slurm a component has some options of the one before it, unless it has its own: those that
-// say whose job it is, when it may run and for how long, and --mem. What says where it runs and
-// with how much, each component says for itself.
+// As in Slurm a component inherits some options of the previous one, unless it has its own: those
+// about whose job it is, when it may run and for how long, and --mem. Options about where it runs
+// and its resources are not inherited.
 void inherit_options(const std::vector<Given>& from, std::vector<Given>& to);
 
 }  // namespace gantry::cli::slurm

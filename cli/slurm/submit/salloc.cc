@@ -19,12 +19,12 @@ namespace {
 struct SallocRequest : SlurmRequest {
   bool no_shell = false;
   bool bell = false;
-  std::optional<int> kill_command;  // the signal
+  std::optional<int> kill_command;  // signal for the command at the end of the allocation
 };
 
 Result<void> set_kill_command(SallocRequest& r, std::string_view text) {
   r.kill_command = ::isatty(STDIN_FILENO) == 1 ? SIGHUP : SIGTERM;
-  if (text.empty() || text == "1") return {};  // a variable only says that it is so
+  if (text.empty() || text == "1") return {};  // a variable only switches it on
   ASSIGN(signal, parse_signal(text));
   r.kill_command = *signal;
   return {};

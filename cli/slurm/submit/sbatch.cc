@@ -125,7 +125,8 @@ bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& 
   given.insert(typed, variables.begin(), variables.end());
   request.now = system_now();
   if (!apply(call, given, static_cast<JobRequest*>(&request), status)) return false;
-  // The place tells the source of an option: of --mem and --mem-per-cpu the later source wins.
+  // The place tells the source of an option: of --mem and --mem-per-cpu the later source has
+  // priority.
   for (std::size_t i = 0; i < from_script; ++i) given[i].place = "the script";
   list_options(call, given);
   auto done = before_finish(call, request, given);
@@ -156,7 +157,7 @@ std::optional<std::vector<std::vector<Given>>> read_directives(const Invocation&
 // status of sbatch.
 std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vector<Parsed> parsed,
                                                Script& script, int& status) {
-  // Any component may bring the command, which the first one runs.
+  // Any component may have the command, which the first one runs.
   const std::string* wrap = nullptr;
   for (const Parsed& part : parsed)
     if (const std::string* own = value_of(part.given, "wrap")) wrap = own;

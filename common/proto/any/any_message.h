@@ -1,9 +1,9 @@
-// A message of any type in one small object, which owns it. Whoever only passes messages on needs
-// this header, and not the structs. What depends on the type (to destroy and to copy a message) is
+// A message of any type in one small object, which owns it. Code that only passes messages on needs
+// this header, and not the structs. What depends on the type (copying and destroying a message) is
 // compiled once, in any_message.cc.
 //
-// OneOf<wanted> takes only messages whose line in messages.def is `wanted`, so a wrong message does
-// not compile, and neither does a question for one that can never be there.
+// OneOf<wanted> takes only messages whose line in messages.def is `wanted`, so neither a wrong
+// message compiles, nor a check for a message that it can never contain.
 #pragma once
 
 #include <string>
@@ -92,12 +92,12 @@ class OneOf : public AnyMessage {
   }();
 
   OneOf() = default;
-  // Whether the message with this number is one of these.
+  // Whether the message with this number is one of the wanted ones.
   static constexpr bool has(std::uint16_t number) {
     const auto row = find_message(number);
     return row && wanted(*row);
   }
-  // The message, which must be one of these.
+  // Converts a message, which must be one of the wanted ones.
   static OneOf of(AnyMessage message) {
     GANTRY_ASSERT(has(static_cast<std::uint16_t>(message.type())), "a message is of another kind");
     OneOf out;

@@ -10,7 +10,7 @@
 
 namespace gantry::proto {
 
-// For those of all messages whose lines are wanted; the message must be one of these.
+// Visits one of the messages whose lines are wanted; other messages are not allowed.
 template <bool (*wanted)(const MessageRow&), class F, class Any>
 decltype(auto) visit_where(F&& f, Any&& message) {
   constexpr bool kMoves = !std::is_lvalue_reference_v<Any>;

@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 3> kReclaim{"Never", "LowerPriority", "An
 constexpr std::string_view kStopQueue = "`gctl update partition NAME state=down` stops a queue";
 using Words = std::span<const std::string_view>;
 
-// Reads one of `choices`. A choice that is not among `alike` gets a note, because Gantry does not
-// do it; choices among `alike` are what Gantry always does.
+// Reads one of `choices`. A choice that is not in `alike` gets a note, because Gantry does not
+// support it; choices in `alike` match Gantry's fixed behaviour.
 Keys::Handler choice(const Meta& meta, Translation& into, Words choices, Words alike,
                      std::string_view why) {
   return [&meta, &into, choices, alike, why](const Value& v) -> Result<void> {
@@ -325,7 +325,7 @@ Result<void> read_fungibility(const Value& value, const Meta& meta, Translation&
       .run();
 }
 
-// The API server has the same rule: without a cohort there is nobody to borrow from or to lend to.
+// The API server has the same rule: borrowing and lending need a cohort.
 Result<void> check_limits(const std::optional<Value>& limit, std::string_view with) {
   if (!limit) return {};
   return limit->wrong(fmt::format("needs `{}`: without it there is nobody to share with", with));

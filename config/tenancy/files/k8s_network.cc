@@ -17,7 +17,7 @@ constexpr std::string_view kNameLabel = "kubernetes.io/metadata.name";
 
 struct Selector {
   bool everything = true;          // {}
-  std::vector<std::string> names;  // of namespaces, by kNameLabel
+  std::vector<std::string> names;  // names of namespaces, by kNameLabel
 };
 
 // Runs `read` for each item of a list.
@@ -218,7 +218,7 @@ class PolicyReader {
       return value.wrong("has an ipBlock and a selector; the API server refuses that too");
     if (block && inward) return block->wrong("nobody outside of the cluster can connect to a job");
     if (block) return read_block(*block, ports);
-    // The cluster's DNS stands in some namespace of Kubernetes; here it is the site's.
+    // In Kubernetes the cluster's DNS is in a namespace; here it is the site's.
     if (namespaces && !inward && of_dns(ports)) {
       TRY(read_selector(*namespaces, true, true));
       parts_.resolvers = true;

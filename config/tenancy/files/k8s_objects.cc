@@ -11,7 +11,7 @@
 namespace gantry::tenancy {
 namespace {
 
-// Annotations come from the tools that applied the object, and say nothing about the tenant.
+// Tools add annotations to objects; they contain nothing about the tenant.
 Result<void> read_annotations(const Value& value, const Meta& meta, Translation& into) {
   static constexpr std::array<std::string_view, 6> kTools{
       "kubectl.kubernetes.io/", "argocd.argoproj.io/",   "helm.sh/",

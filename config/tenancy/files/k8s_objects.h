@@ -35,7 +35,7 @@ struct NamespaceParts {
   Place place;  // of the first object
   bool declared = false;
   std::map<std::string, std::string> labels;
-  TenantSecurity security;  // of its labels of Pod Security
+  TenantSecurity security;  // from its labels of Pod Security
   std::map<Resource, HardLimit> hard;
   CountLimits counts;
   bool has_counts = false;
@@ -55,11 +55,11 @@ struct ClusterQueueParts : Pool {
   Place place;
   std::string cohort;
   Reclaim reclaim = Reclaim::never;
-  std::optional<std::map<std::string, std::string>> selector;  // not set: no namespace
+  std::optional<std::map<std::string, std::string>> selector;  // not set: no namespaces
 };
 
 struct RoleMeaning {
-  std::optional<Role> role;  // not set: the role gives nothing that Gantry has
+  std::optional<Role> role;  // not set: the role gives no right that Gantry has
 };
 
 struct Binding {
@@ -71,7 +71,7 @@ struct Binding {
 
 // All NetworkPolicies of a namespace together.
 struct NetworkParts {
-  Place place;  // of the first one
+  Place place;  // place of the first one
   std::string object;
   bool ingress = false, egress = false;  // whether any of them speaks of it
   bool resolvers = false;

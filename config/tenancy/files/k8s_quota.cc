@@ -90,7 +90,8 @@ Result<void> read_list(const Value& map, const Meta& meta, Translation& into, Re
   return {};
 }
 
-// The amounts of a LimitRange's max. One of 0 forbids a resource, and in Gantry it is no limit.
+// The amounts of a LimitRange's max. In Kubernetes 0 forbids a resource, but in Gantry it means no
+// limit.
 Result<void> read_most(const Value& map, const Meta& meta, Translation& into, Resources& out,
                        std::string_view unless_known) {
   if (auto done = read_list(map, meta, into, out, unless_known); !done) return done;
@@ -197,8 +198,8 @@ void note_idle_labels(const Value& root, const Meta& meta, Translation& into) {
 
 constexpr std::string_view kPodSecurity = "pod-security.kubernetes.io/";
 
-// The labels of Pod Security are the tenant's security profile. Its levels are ours; the version of
-// Kubernetes by which they are meant is not kept.
+// The labels of Pod Security become the tenant's security profile. Gantry has the same levels; the
+// Kubernetes version in the labels is not kept.
 Result<void> read_pod_security(const Value& root, const Meta& meta, NamespaceParts& parts,
                                Translation& into) {
   for (const auto& [key, value] : meta.labels) {

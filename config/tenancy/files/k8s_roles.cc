@@ -24,7 +24,7 @@ struct Rule {
   std::vector<std::string> groups, resources, verbs;
 };
 
-// The strongest of our roles that a rule gives. `unknown` gets the resources that have no meaning
+// The strongest role of Gantry that a rule gives. `unknown` gets the resources that have no meaning
 // here.
 std::optional<Role> role_of(const Rule& rule, std::string& unknown) {
   const bool writes = std::any_of(rule.verbs.begin(), rule.verbs.end(),

@@ -1,7 +1,6 @@
-// Turns objects of Kubernetes and Kueue, as platform teams have them, into our documents. They are
-// read as strictly as by the API server: an unknown field, a wrong type or a malformed quantity is
-// an error with its place. What has no counterpart in Gantry becomes a note, and is never dropped
-// silently.
+// Converts objects of Kubernetes and Kueue into Gantry's documents. They are read as strictly as by
+// the API server: an unknown field, a wrong type or a malformed quantity is an error with its
+// place. What has no counterpart in Gantry becomes a note, and is never dropped silently.
 //
 // - Namespace: a Tenant with its labels; `tier: X` makes it one of Tier X where that exists
 // - ResourceQuota: quota (requests = guaranteed, limits = burst) and counts of the tenant

@@ -196,7 +196,7 @@ class Load {
     const auto problem = find_problem(all(), blame);
     if (!problem) return {};
     const auto found = index_.find(problem->kind + " " + problem->name);
-    if (found == index_.end())  // an existing document that would not be valid any more
+    if (found == index_.end())  // an existing document that would become invalid
       return fail(ErrorCode::invalid_argument, to_string(*problem));
     const ReadDocument& read = read_[found->second];
     Place place = read.place;

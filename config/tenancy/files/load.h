@@ -1,4 +1,5 @@
-// Reads files and folders of documents, ours and Kubernetes', into one set that is ready to apply.
+// Reads files and folders of documents, Gantry's and Kubernetes', into one set that is ready to
+// apply.
 //
 // The first mistake ends it, with its place, and nothing is applied. A folder is read completely
 // (*.yaml, *.yml, *.json, and the folders below it, in the order of names); hidden files are left

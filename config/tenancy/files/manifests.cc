@@ -196,7 +196,8 @@ class Merge {
     return {};
   }
 
-  // Takes out what no object makes any more, unless somebody else has added something to it.
+  // Removes what no object makes any more, unless a person or another object has added something to
+  // it.
   Result<void> take_out(const ReadDocument& was, const std::vector<ReadDocument>& fresh) {
     if (find_in(fresh, was.document) != nullptr) return {};
     const Document* now = find_key(known_, was.document);

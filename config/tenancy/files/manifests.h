@@ -2,9 +2,9 @@
 //
 // Every applied object is stored as a document of kind Manifest. The result of all of them together
 // depends only on the set, not on their order or on how they were divided into files and applies.
-// An apply replaces or adds objects in the set. The result of the set before is compared with its
-// result now; only the difference, and what the objects of this apply say again, is changed in the
-// documents. So a RoleBinding that is applied again takes back what it granted before, but nothing
+// An apply replaces or adds objects in the set. The results of the set before and after are
+// compared; only the difference, and the contents of the objects in this apply, change the
+// documents. So a RoleBinding that is applied again removes what it granted before, but nothing
 // that another object, or a person, has granted.
 #pragma once
 

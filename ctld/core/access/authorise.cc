@@ -145,8 +145,8 @@ bool may(May what, const State& state, const Identity& who, const Job& job) {
 Result<void> may_go_on(const State& state, const Identity& who, const Job& job) {
   const std::string& payer = state.partition(class_of(state, job).partition).payer();
   if (is_operator(state, who) || state.tenancy.tenant(payer) == nullptr) return {};
-  // A running job may let jobs of its own tenant go on, also while the user database, which names
-  // the groups of its owner, does not answer.
+  // A running job may resume jobs of its own tenant. This also holds while the user database, which
+  // names the groups of its owner, does not answer.
   const Job* own = who.inside ? state.jobs.find(who.inside->job) : nullptr;
   if (own != nullptr && state.partition(class_of(state, *own).partition).payer() == payer)
     return {};

@@ -3,12 +3,12 @@
 // message may come from this sender and whose right it is. Every listing and every change of a
 // single job asks may().
 //
-// Rules: An administrator may do everything. An operator (a role that documents grant) cares for
-// nodes, partitions, reservations and all jobs. An auditor sees all jobs and who may do what, and
-// changes nothing. All users see and change the jobs that run as their own uid. What somebody may
-// do in a tenant, its roles say (roles.h). Other jobs are not in listings, and naming one is
-// answered as if it did not exist; only a request to change one that has not ended is refused, as
-// in Slurm (select.h, refuse_others()). sight.h has the rules for nodes, partitions and
+// Rules: An administrator may do everything. An operator (a role granted by tenancy documents)
+// cares for nodes, partitions, reservations and all jobs. An auditor sees all jobs and who may do
+// what, and changes nothing. All users see and change the jobs that run as their own uid. What
+// somebody may do in a tenant, its roles say (roles.h). Other jobs are not in listings, and naming
+// one is answered as if it did not exist; only a request to change one that has not ended is
+// refused, as in Slurm (select.h, refuse_others()). sight.h has the rules for nodes, partitions and
 // reservations. A request from inside a job has the rights of the job's owner as an ordinary user.
 #pragma once
 
@@ -35,9 +35,9 @@ bool reads_audit(const State& state, const Identity& who);  // auditors and admi
 bool sees_all(const State& state, const Identity& who);
 
 enum class May : std::uint8_t {
-  see,     // see it in listings, with its reason
+  see,     // see the job in listings, with the reason why it waits
   change,  // cancel, hold, update it; start steps
-  read,    // its script and output
+  read,    // the job's script and output
 };
 
 // The rights of one asker to jobs, worked out once for a request that looks at many jobs.
@@ -55,13 +55,13 @@ class Reach {
 
   bool admin_, sees_all_;
   Uid uid_;
-  std::vector<PartitionId> sees_, changes_, reads_;  // queues of tenants; sorted
+  std::vector<PartitionId> sees_, changes_, reads_;  // partitions of these tenants; sorted
 };
 
 bool may(May what, const State& state, const Identity& who, const Job& job);
 
-// Whether `who` may let an own job go on: make it larger, move it or run it once more. Users
-// without a role in the tenant that pays for the job can only hold and cancel it.
+// Whether `who` may extend an own job: make it larger, move it or run it again. Users without a
+// role in the tenant that pays for the job can only hold and cancel it.
 Result<void> may_go_on(const State& state, const Identity& who, const Job& job);
 
 // "alice", or "root (administrator)" for an administrator who acts on others.

@@ -59,8 +59,8 @@ Result<void> check(std::string_view field, std::string_view text, Lines lines) {
               fmt::format("{} must not contain control characters", in_words(field)));
 }
 
-// A path of the greatest length stands in it with a few words. What a node says is kept in the
-// store and shown to users, so somebody who has its key must not fill either.
+// A text may hold a path of the greatest length and a few words. What a node reports is kept in the
+// store and shown to users, so somebody who has a node's key must not fill either.
 constexpr std::size_t kMostNodeText = 5 << 10;  // bytes
 
 }  // namespace

@@ -33,7 +33,8 @@ bool gives(const CompiledTenancy& compiled, const Grant& grant, TenantRight righ
     const auto& without = custom->without;
     if (std::find(without.begin(), without.end(), enum_name(right)) != without.end()) return false;
   }
-  // The roles of the whole cluster are above the ladder; an auditor is below it and sees.
+  // The roles of the whole cluster include every right of a tenant's roles; only an auditor has no
+  // right except seeing.
   return grant.role == Role::auditor ? right == TenantRight::see : grant.role >= least_role(right);
 }
 

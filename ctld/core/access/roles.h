@@ -22,7 +22,7 @@ struct CompiledTenancy;
 
 struct RightRow {
   TenantRight right;
-  tenancy::Role least;  // the lowest role that has it
+  tenancy::Role least;  // the lowest role that has the right
 };
 inline constexpr std::array<RightRow, 9> kRights{{
     {TenantRight::see, tenancy::Role::viewer},
@@ -43,15 +43,16 @@ bool gives(const CompiledTenancy& compiled, const tenancy::Grant& grant, TenantR
 // Whether a grant is to the asker, by name or by a group.
 bool is_to(const tenancy::Grant& grant, const Identity& who);
 
-// Whether the asker has the right in the tenant, if there is such a tenant. A request from a job
-// has those of an ordinary user at the most.
+// Whether the asker has the right in the tenant, if there is such a tenant. A request from inside a
+// job has at most the rights of an ordinary user.
 bool has_right(const State& state, const Identity& who, const std::string& tenant,
                TenantRight right);
 
-// Tenants, by name, that let the asker submit; being an administrator lets nobody.
+// Names of the tenants to which the asker may submit. Being an administrator alone allows no
+// submit.
 std::vector<std::string> tenants_of(const State& state, const Identity& who);
 
-// GPUs that jobs of the asker may ask for in the tenant: the widest of what the grants allow that
+// GPUs that jobs of the asker may ask for in the tenant: the union of what those grants allow that
 // let the asker submit.
 struct GpuRight {
   bool any = true;

@@ -26,7 +26,7 @@ bool among(const std::vector<std::string>& list, const std::string& text) {
 // an array a hundred thousand times costs no more than naming it once.
 struct NamedArray {
   bool whole = false;
-  bool whole_first = false;  // named before any of its tasks
+  bool whole_first = false;  // the array was named before any of its tasks
   std::vector<Span> tasks;   // ordinals that were named before the whole array
 
   // False if nothing that `ranges` names exists.

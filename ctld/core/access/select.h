@@ -33,16 +33,18 @@ class JobMatch {
   [[nodiscard]] bool operator()(const State& state, const Job& job) const;
 
  private:
-  // In one of the queues of the filter; a job that waits is in all that it named.
+  // Whether the job is in one of the queues of the filter. A waiting job counts as in every queue
+  // that it named.
   [[nodiscard]] bool in_queue(const State& state, const Job& job) const;
-  [[nodiscard]] bool in_window(const State& state, const Job& job) const;  // likewise
+  [[nodiscard]] bool in_window(const State& state,
+                               const Job& job) const;  // likewise for reservations
   std::vector<std::string> users_, names_, partitions_, accounts_, reservations_, tenants_;
   std::vector<NodeId> nodes_;
   bool by_node_ = false;
   std::optional<StateSet> states_;
 };
 
-inline constexpr std::size_t kMaxRefs = 100'000;          // in one request
+inline constexpr std::size_t kMaxRefs = 100'000;          // references in one request
 inline constexpr std::size_t kMaxRefRanges = 10'000;      // index ranges of all references together
 inline constexpr std::uint64_t kMaxRefSteps = 8'000'000;  // width of ranges with a step
 inline constexpr std::size_t kMaxFilterWords = 1000;      // users, names, ... of one filter
@@ -57,8 +59,8 @@ std::vector<Selected> resolve(const State& state, const Identity& who,
                               const std::vector<proto::JobRef>& refs,
                               std::vector<proto::JobRef>& unknown, May what = May::see);
 
-// Moves those of `unknown` that name another user's job which has not ended to done.refused, as
-// Slurm does. The asker learns only that the number is taken.
+// Moves from `unknown` to done.refused those references that name another user's job which has not
+// ended, as Slurm does. The asker learns only that the number is taken.
 void refuse_others(const State& state, const Identity& who, std::vector<proto::JobRef>& unknown,
                    proto::JobsDone& done);
 

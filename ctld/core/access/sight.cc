@@ -84,7 +84,7 @@ std::vector<std::string> Sight::names_of(const std::vector<NodeId>& nodes) const
 
 std::vector<std::string> Sight::accounts(const std::vector<std::string>& names) const {
   const auto& tenants = state_.tenancy.compiled.tenants;
-  if (everything_ || tenants.empty()) return names;  // without tenants an account is any word
+  if (everything_ || tenants.empty()) return names;  // without tenants, any word may be an account
   std::vector<std::string> out;
   const auto project_of = [&](const std::string& tenant, const std::string& name) {
     const auto& projects = tenants.at(tenant).effective.projects;
@@ -150,85 +150,84 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
     return compress_hostlist(*names);
   };
   const auto& documents = state_.tenancy.documents;
-  const auto own = [&](auto what) {  // of the asker's tenants
+  const auto own = [&](auto what) {  // true for a node of the asker's tenants
     return std::any_of(tenants_.begin(), tenants_.end(), [&](const std::string& name) {
       const auto it = documents.find({tenancy::Tenant::kKind, name});
       return it != documents.end() && what(std::get<tenancy::Tenant>(it->second));
     });
   };
   const bool seen = std::visit(
-      Overloaded{[&](tenancy::Tenant& t) { return tenant(t.name); },
-                 [&](tenancy::Policy& p) {
-                   // One of the cluster may name people and tenants in its patterns.
-                   const auto names = [](const auto& patterns) {
-                     return patterns.contains("tenant") || patterns.contains("user") ||
-                            patterns.contains("account") || patterns.contains("partition");
-                   };
-                   return p.tenant.empty() ? !names(p.match) && !names(p.unless) : tenant(p.tenant);
-                 },
-                 [&](tenancy::Dataset& d) {
-                   const auto mine = [&](std::vector<std::string>& names) {
-                     keep(names, [&](const std::string& name) { return tenant(name); });
-                     return !names.empty();
-                   };
-                   const bool reads = mine(d.read), writes = mine(d.write);
-                   if (tenant(d.tenant)) {
-                     d = std::get<tenancy::Dataset>(document);
-                     return true;
-                   }
-                   d.tenant.clear();  // whose it is concerns only those who see that tenant
-                   return reads || writes;
-                 },
-                 [&](tenancy::Service& d) { return tenant(d.tenant); },
-                 [&](tenancy::Budget& b) { return b.user == who_.owner.user || tenant(b.tenant); },
-                 [&](tenancy::Tier& t) {
-                   return own([&](const auto& mine) { return mine.tier == t.name; });
-                 },
-                 [&](tenancy::Cohort& c) {
-                   return own([&](const auto& mine) {
-                     std::string at = mine.cohort;
-                     for (int depth = 0; depth < 64 && !at.empty(); ++depth) {
-                       if (at == c.name) return true;
-                       const auto up = documents.find({tenancy::Cohort::kKind, at});
-                       at = up == documents.end() ? ""
-                                                  : std::get<tenancy::Cohort>(up->second).parent;
-                     }
-                     return false;
-                   });
-                 },
-                 [&](tenancy::NodePool& p) {
-                   p.nodes = hosts(p.nodes);
-                   return p.tenant.empty() || tenant(p.tenant);
-                 },
-                 [&](tenancy::Flavor& f) {
-                   const auto pool = documents.find({tenancy::NodePool::kKind, f.node_pool});
-                   if (f.node_pool.empty() || pool == documents.end()) return true;
-                   const std::string& owner = std::get<tenancy::NodePool>(pool->second).tenant;
-                   return owner.empty() || tenant(owner);
-                 },
-                 [&](tenancy::Topology& t) {
-                   for (auto& domain : t.domains) domain.nodes = hosts(domain.nodes);
-                   keep(t.domains, [](const auto& domain) { return !domain.nodes.empty(); });
-                   return true;
-                 },
-                 [&](tenancy::PriceBook& b) {
-                   std::erase_if(b.tenant_zones, [&](const auto& e) { return !tenant(e.first); });
-                   b.platform_cost = {};
-                   std::erase_if(b.plans, [&](auto& plan) {
-                     const bool of_some =
-                         plan.classes.empty() && plan.tiers.empty() && plan.sandboxes.empty();
-                     keep(plan.tenants, [&](const std::string& name) { return tenant(name); });
-                     keep(plan.projects, [&](const std::string& name) {
-                       return tenant(name.substr(0, name.find('/')));
-                     });
-                     return of_some && plan.tenants.empty() && plan.projects.empty();
-                   });
-                   return true;
-                 },
-                 [](tenancy::Manifest&) { return false; },  // it names all tenants
-                 [&](tenancy::NetworkProfile& p) { return network_profile(p.name); },
-                 [&](tenancy::NetworkService& s) { return network_service(s.name); },
-                 [](auto&) { return true; }},
+      Overloaded{
+          [&](tenancy::Tenant& t) { return tenant(t.name); },
+          [&](tenancy::Policy& p) {
+            // A policy of the cluster may name people and tenants in its patterns.
+            const auto names = [](const auto& patterns) {
+              return patterns.contains("tenant") || patterns.contains("user") ||
+                     patterns.contains("account") || patterns.contains("partition");
+            };
+            return p.tenant.empty() ? !names(p.match) && !names(p.unless) : tenant(p.tenant);
+          },
+          [&](tenancy::Dataset& d) {
+            const auto mine = [&](std::vector<std::string>& names) {
+              keep(names, [&](const std::string& name) { return tenant(name); });
+              return !names.empty();
+            };
+            const bool reads = mine(d.read), writes = mine(d.write);
+            if (tenant(d.tenant)) {
+              d = std::get<tenancy::Dataset>(document);
+              return true;
+            }
+            d.tenant.clear();  // only those who see the tenant may learn whose it is
+            return reads || writes;
+          },
+          [&](tenancy::Service& d) { return tenant(d.tenant); },
+          [&](tenancy::Budget& b) { return b.user == who_.owner.user || tenant(b.tenant); },
+          [&](tenancy::Tier& t) {
+            return own([&](const auto& mine) { return mine.tier == t.name; });
+          },
+          [&](tenancy::Cohort& c) {
+            return own([&](const auto& mine) {
+              std::string at = mine.cohort;
+              for (int depth = 0; depth < 64 && !at.empty(); ++depth) {
+                if (at == c.name) return true;
+                const auto up = documents.find({tenancy::Cohort::kKind, at});
+                at = up == documents.end() ? "" : std::get<tenancy::Cohort>(up->second).parent;
+              }
+              return false;
+            });
+          },
+          [&](tenancy::NodePool& p) {
+            p.nodes = hosts(p.nodes);
+            return p.tenant.empty() || tenant(p.tenant);
+          },
+          [&](tenancy::Flavor& f) {
+            const auto pool = documents.find({tenancy::NodePool::kKind, f.node_pool});
+            if (f.node_pool.empty() || pool == documents.end()) return true;
+            const std::string& owner = std::get<tenancy::NodePool>(pool->second).tenant;
+            return owner.empty() || tenant(owner);
+          },
+          [&](tenancy::Topology& t) {
+            for (auto& domain : t.domains) domain.nodes = hosts(domain.nodes);
+            keep(t.domains, [](const auto& domain) { return !domain.nodes.empty(); });
+            return true;
+          },
+          [&](tenancy::PriceBook& b) {
+            std::erase_if(b.tenant_zones, [&](const auto& e) { return !tenant(e.first); });
+            b.platform_cost = {};
+            std::erase_if(b.plans, [&](auto& plan) {
+              const bool of_some =
+                  plan.classes.empty() && plan.tiers.empty() && plan.sandboxes.empty();
+              keep(plan.tenants, [&](const std::string& name) { return tenant(name); });
+              keep(plan.projects,
+                   [&](const std::string& name) { return tenant(name.substr(0, name.find('/'))); });
+              return of_some && plan.tenants.empty() && plan.projects.empty();
+            });
+            return true;
+          },
+          [](tenancy::Manifest&) { return false; },  // hidden: the document names all tenants
+          [&](tenancy::NetworkProfile& p) { return network_profile(p.name); },
+          [&](tenancy::NetworkService& s) { return network_service(s.name); },
+          [](auto&) { return true; }},
       copy);
   if (!seen) return std::nullopt;
   return copy;
@@ -251,7 +250,7 @@ Result<void> check_named_nodes(const State& state, const Identity& who,
                                const proto::AnyMessage& message) {
   if (state.tenancy.compiled.tenants.empty() || sees_all(state, who)) return {};
   if (message.is<proto::ApplyTenancy>()) return {};
-  std::optional<Sight> sight;  // made when needed: few requests name nodes
+  std::optional<Sight> sight;  // made only when needed, because few requests name nodes
   Result<void> found;
   proto::each_text(message, [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;

@@ -47,7 +47,7 @@ class Sight {
   // The names of those of these nodes that the asker sees.
   [[nodiscard]] std::vector<std::string> names_of(const std::vector<NodeId>& nodes) const;
 
-  // The document without what belongs to others; nothing if all of it does.
+  // The document without what belongs to other tenants; nullopt if all of it does.
   [[nodiscard]] std::optional<tenancy::Document> document(const tenancy::Document& document) const;
 
   // The verdict of a job without names of other tenants, their jobs, reservations and nodes.

@@ -11,7 +11,7 @@ namespace {
 
 using Apply = void (*)(MutableState&, Instant, const void* event);
 
-// An event without an apply_event() of its own is an undefined reference.
+// An event without an apply_event() of its own fails to link.
 constexpr auto kApply = [] {
   std::array<Apply, kEventKinds> all{};
 #define X(Name)                                                                         \

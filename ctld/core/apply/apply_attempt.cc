@@ -1,4 +1,4 @@
-// apply() of events about attempts: placement, start, nodes letting go, end, requeue, steps.
+// apply() of events about attempts: placement, start, release of nodes, end, requeue, steps.
 #include <algorithm>
 
 #include "common/assert.h"
@@ -54,7 +54,7 @@ void end_suspension(MutableState& state, Job& job, Instant at, Instant until) {
   start_charge(state, job, at);
 }
 
-// When the last of the job's nodes let go; nothing for a job that was never placed.
+// When the last of the job's nodes was released; nullopt for a job that was never placed.
 std::optional<Instant> end_of(const Job& job) {
   std::optional<Instant> last;
   if (job.active)
@@ -71,7 +71,7 @@ EndedBy ended_by(Outcome outcome) {
   }
 }
 
-// True if the tenant preempted the job for another of its own jobs; then nothing is credited.
+// True if the job was preempted for another job of its own tenant; then nothing is credited.
 bool own_doing(const Job& job) {
   return job.active && job.active->finish && job.active->finish->for_own;
 }
@@ -123,7 +123,7 @@ void apply_event(MutableState& state, Instant at, const event::JobStarted& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::started, job->phase);
   set_started(state, *job, e.started.value_or(at));
-  set_aside(state, *job);  // its time limit counts from now
+  set_aside(state, *job);  // the time limit counts from now
 }
 
 void apply_event(MutableState& state, Instant, const event::JobWarned& e) {
@@ -161,7 +161,7 @@ void apply_event(MutableState& state, Instant at, const event::JobFinishing& e) 
   finish.exit = e.exit;
   finish.requeue = e.requeue;
   finish.hold = e.hold;
-  // A victim that ends for another reason meanwhile still leaves at the time that it was told.
+  // A victim that meanwhile ends for another reason keeps the deadline that it was told.
   finish.for_own = e.for_own;
   finish.grace = !e.grace && job->active->finish ? job->active->finish->grace : e.grace;
   job->active->finish = std::move(finish);
@@ -181,7 +181,7 @@ void apply_event(MutableState& state, Instant at, const event::NodeExited& e) {
   run.message = e.message;
   run.ended = ended;
   add_usage(job->active->usage, e.usage);
-  // The report of the exit sets the start, if Started never came or gave another time.
+  // The report of the exit sets the start time if Started never came or had another time.
   const bool batch_node = job->active->nodes.front().grant.node == e.node;
   if (batch_node && e.started)
     set_started(state, *job, *e.started);
@@ -213,13 +213,13 @@ void apply_event(MutableState& state, Instant at, const event::JobEnded& e) {
     if (!job->started_once) --tasks.never_started;
     tasks.note_end(e.outcome, e.exit);
   }
-  state.ended.emplace_back(at, e.job);  // it is shown for a while after the report
+  state.ended.emplace_back(at, e.job);  // the job is shown for a while after the report
   if (!job->is_array()) state.unfolded.history.push_back(history_of(state, *job));
 }
 
 namespace {
 
-// The outcome that the history has for a run after which the job starts again.
+// The outcome that the history records for a run after which the job is requeued.
 Outcome outcome_of_run(RequeueWhy why) {
   switch (why) {
     case RequeueWhy::node_failure: return Outcome::node_fail;
@@ -244,7 +244,8 @@ void apply_event(MutableState& state, Instant at, const event::JobRequeued& e) {
     ++job->launch_failures;
   else
     job->launch_failures = 0;
-  if (e.why == RequeueWhy::preempted) ++job->preemptions;  // it keeps its place in the queue
+  if (e.why == RequeueWhy::preempted)
+    ++job->preemptions;  // a preempted job keeps its place in the queue
   if (e.why == RequeueWhy::asked || e.why == RequeueWhy::idle_gpus) job->eligible = at;
   job->not_before = e.not_before;
   job->backing_off = e.not_before.has_value();

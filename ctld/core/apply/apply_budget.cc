@@ -1,4 +1,4 @@
-// apply() of events about quota, budgets, increases and idle GPUs, which tenants are told of.
+// apply() of events about quota, budgets, increases of quota, and idle GPUs.
 #include <algorithm>
 #include <utility>
 

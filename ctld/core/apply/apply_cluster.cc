@@ -134,7 +134,7 @@ void apply_event(MutableState& state, Instant, const event::EnrollTokensGone& e)
 
 namespace {
 
-// The partition, and the parts that tenants have in it.
+// Changes the partition and the queues that tenants have in it.
 template <class Change>
 void change_partitions(MutableState& state, PartitionId partition, Change change) {
   const std::string name = state.partition(partition).name;

@@ -96,7 +96,7 @@ bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
 
 void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
-  charge(state, *job, at);  // to the account until now
+  charge(state, *job, at);  // charges the account for the time until now
   take_back(state, *job);
   if (e.account) {
     state.names.drop(job->account);
@@ -104,7 +104,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   }
   if (e.account || e.reservation) job->respecified = true;
   if (e.reservation) job->window_named = at;
-  // A class of the job's tenant means nothing in another queue.
+  // A class of the job's tenant does not exist in another tenant's queue.
   if (e.partition && *e.partition != class_of(state, *job).partition) job->class_priority = 0;
   if (e.requeue) job->may_requeue = *e.requeue;
   job->reshaped = job->reshaped || e.shape || e.requeue;
@@ -115,7 +115,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
     if (e.partition) key.partition = *e.partition;
     if (e.time_limit) key.time_limit = e.time_limit;
     if (e.unlimited_time) key.time_limit.reset();
-    // It has waited in all the queues that it named.
+    // The job counts as having waited in all the queues that it named.
     const bool elsewhere = key.partition != class_of(state, *job).partition &&
                            !(named_queue(*job, key.partition) && !e.queues);
     if (elsewhere || asks_for_more(class_of(state, *job), key)) job->asked_more = at;
@@ -136,10 +136,10 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   }
   if (e.max_running && job->tasks) {
     job->tasks->max_running = e.max_running;
-    if (*e.max_running == 0) job->tasks->max_running.reset();  // no limit
+    if (*e.max_running == 0) job->tasks->max_running.reset();  // 0 means no limit
   }
   if (e.name) {
-    unindex_ended(state, *job);  // from the lists under its old name
+    unindex_ended(state, *job);  // removes the job from the lists under its old name
     state.names.drop(job->name);
     job->name = state.names.add(*e.name);
     job->renamed = true;
@@ -182,7 +182,7 @@ void apply_event(MutableState& state, Instant at, const event::TasksCancelled& e
   tasks.done_bad.insert(gone);
   tasks.note_end(e.outcome, {});
   tasks.never_started -= gone.count();
-  // Two of these with the same time would be one entry of the history.
+  // Two entries with the same time would be one entry of the history.
   tasks.last_history = std::max(at, tasks.last_history + microseconds(1));
   state.unfolded.history.push_back(
       history_of_tasks(state, *job, gone, tasks.last_history, e.outcome, e.cause));
@@ -211,8 +211,8 @@ void apply_event(MutableState& state, Instant at, const event::TaskSplit& e) {
 
 namespace {
 
-// The entry of a job to forget is at or near the front: after a restart, jobs that ended in one
-// turn are in id order.
+// The entry of a job that is forgotten is at or near the front: after a restart, jobs that ended in
+// one turn are in id order.
 void take_from_ended(MutableState& state, JobId id) {
   const auto at = std::find_if(state.ended.begin(), state.ended.end(),
                                [&](const auto& entry) { return entry.second == id; });
@@ -231,7 +231,7 @@ void apply_event(MutableState& state, Instant, const event::JobNoted& e) {
     if (e.admin_comment) job->notes->admin_comment = *e.admin_comment;
     if (e.system_comment) job->notes->system_comment = *e.system_comment;
   }
-  // The row that was written at its end gets another in its place.
+  // Replaces the history row that was written when the job ended.
   if (job->phase == Phase::ended && !job->is_array())
     state.unfolded.history.push_back(history_of(state, *job));
 }

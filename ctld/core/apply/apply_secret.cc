@@ -11,8 +11,7 @@
 namespace gantry::core {
 namespace {
 
-// Jobs that name the secret may begin or cease to wait for it. Which tenant they belong to is
-// looked at later.
+// Jobs that name the secret may start or stop waiting for it. Their tenant is checked later.
 void touch_jobs(MutableState& state, const std::string& name) {
   std::vector<JobId> jobs;
   for (const auto& [job, uses] : state.secrets.wanted)

@@ -63,7 +63,7 @@ void apply_event(MutableState& state, Instant at, const event::ServiceNoted& e) 
 void apply_event(MutableState& state, Instant, const event::ServiceHistory& e) {
   ServiceState& service = service_of(state, e.name);
   service.history.resize(scale::kHistory);
-  // Spans of which nothing is known, because the controller was away, had no requests.
+  // Spans without data, because the controller was down, count as spans without requests.
   const std::uint64_t passed = e.at > service.history_at ? e.at - service.history_at : 0;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(passed, scale::kHistory); ++i)
     service.history[(e.at - i) % scale::kHistory] = 0;

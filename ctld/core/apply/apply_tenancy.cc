@@ -34,14 +34,14 @@ void apply_event(MutableState& state, Instant at, const event::TenancyApplied& e
   const bool prices = std::any_of(e.changes.begin(), e.changes.end(), [](const DocumentChange& c) {
     return c.kind == tenancy::PriceBook::kKind || c.kind == tenancy::Budget::kKind;
   });
-  if (prices) charge_all(state, at);  // old prices apply until now
+  if (prices) charge_all(state, at);  // until now the old prices apply
   for (const DocumentChange& change : e.changes) {
     const DocumentKey key{change.kind, change.name};
     if (change.after)
       tenancy.documents.insert_or_assign(key, *change.after);
     else
       tenancy.documents.erase(key);
-    // A QOS that is made again under this name begins anew.
+    // A QOS that is created again under this name starts with no use.
     if (!change.after && change.kind == tenancy::PriorityClass::kKind)
       reset_use(state, key_of_use(change.name), at);
     if (!change.after && change.kind == tenancy::Tenant::kKind) forget_secrets(state, change.name);

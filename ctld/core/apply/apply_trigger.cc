@@ -46,7 +46,8 @@ void forget_triggers(MutableState& state, JobId job) {
   if (it == state.triggers.of_job.end()) return;
   const std::set<TriggerId> ids = it->second;
   for (const TriggerId id : ids) {
-    if (!known(state, id).pulls.empty()) continue;  // it goes when its program has run
+    if (!known(state, id).pulls.empty())
+      continue;  // the trigger is removed when its program has run
     remove(state, id);
     state.unfolded.triggers.push_back(id);
   }

@@ -34,7 +34,7 @@ struct Tasks {
   std::uint32_t active = 0, unended = 0;
 };
 
-// True if each line of the bill is the sum of what nodes that have not let go add to it.
+// True if each line of the bill is the sum of what the nodes that are not yet released add to it.
 bool bill_fits(const Active& active) {
   std::vector<std::int64_t> held(active.bill.lines.size(), 0);
   for (const NodeRun& run : active.nodes)
@@ -118,7 +118,7 @@ std::string check_array(const Job& job, const Tasks& seen) {
   return {};
 }
 
-// The reserved amount of a budget must be what the bills of its running jobs still set aside.
+// The reserved amount of a budget must equal what the bills of its running jobs still reserve.
 std::string check_budgets(const State& state) {
   std::map<std::string, Money> reserved;
   state.jobs.walk(JobId{}, [&](const Job& job) {

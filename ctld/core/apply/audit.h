@@ -8,8 +8,8 @@
 
 namespace gantry::core {
 
-// Compares derived values (counters, what nodes have given, elements of arrays, indexes) with a
-// count from scratch, and checks that nothing is given twice. Returns "" or the first error.
+// Compares derived values (counters, what is allocated on nodes, elements of arrays, indexes) with
+// a count from scratch, and checks that nothing is allocated twice. Returns "" or the first error.
 std::string audit(const State& state);
 
 // All durable records in order, as JSON lines. Equal states have equal texts.

@@ -47,7 +47,7 @@ void fold_nodes(MutableState& state, std::vector<store::RecordChange>& out) {
   std::move(changes.begin(), changes.end(), std::back_inserter(out));
 }
 
-// A key may be set and removed again between two folds; the record is what it is now.
+// A key may be set and removed again between two folds; the record has its newest state.
 void fold_keys(MutableState& state, std::vector<store::RecordChange>& out) {
   std::map<std::string, std::optional<Bytes>> users, nodes;
   for (const std::string& key : take(state.unfolded.user_keys)) {
@@ -169,8 +169,8 @@ void fold_used(MutableState& state, std::vector<store::RecordChange>& out) {
   }
 }
 
-// A secret lies under TENANT/NAME, and what a tenant has removed under TENANT; neither name has a
-// slash.
+// A secret is stored under the key TENANT/NAME, and the secrets that a tenant has removed under
+// TENANT; neither name has a slash.
 void fold_secrets(MutableState& state, std::vector<store::RecordChange>& out) {
   std::map<std::string, std::optional<Bytes>> records;
   for (const auto& [tenant, name] : take(state.unfolded.secrets)) {

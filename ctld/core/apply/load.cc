@@ -265,7 +265,7 @@ Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
   Job& job = state_.jobs.add(id);
   job.id = id;
   fill_element(state_, job, *array, record.ordinal);
-  if (job.respecified && !record.account) {  // likewise its account or reservation
+  if (job.respecified && !record.account) {  // likewise without its account or reservation
     const auto head = codec::decode<SpecHead>(array->spec);
     if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
     state_.names.drop(job.account);
@@ -275,7 +275,8 @@ Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
     set_class(state_, job, key);
     job.respecified = false;
   }
-  if (job.reshaped && !record.shape) {  // the array was reshaped after this one was split off
+  if (job.reshaped &&
+      !record.shape) {  // the array's shape was changed after this task was split off
     const auto head = codec::decode<SpecHead>(array->spec);
     if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
     sched::ClassKey key = class_of(state_, job);
@@ -284,7 +285,7 @@ Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
     job.may_requeue = head->spec.requeue;
     job.reshaped = false;
   }
-  if (job.renamed && !record.name) {  // the array was renamed after this one was split off
+  if (job.renamed && !record.name) {  // the array was renamed after this task was split off
     const auto head = codec::decode<SpecHead>(array->spec);
     if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
     state_.names.drop(job.name);
@@ -313,7 +314,7 @@ Result<void> Loader::finish() {
     state_.node_keys[key] = it->second;
   }
   load_budgets(state_);
-  // Tasks come before their array, because a task needs its array as long as it is known.
+  // Tasks sort before their array, because a task needs its array as long as the task is known.
   std::sort(state_.ended.begin(), state_.ended.end(), [&](const auto& a, const auto& b) {
     const bool array_a = state_.jobs.at(a.second).is_array();
     const bool array_b = state_.jobs.at(b.second).is_array();

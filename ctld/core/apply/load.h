@@ -13,8 +13,8 @@ namespace gantry::core {
 // The error of a load: what is stored cannot be read.
 tl::unexpected<Error> broken(std::string_view what, const Error& error);
 
-// Takes records (any order) and then specs (ascending), and builds jobs as their specs come. The
-// pieces that a JobReader has read elsewhere are taken in place of the records of jobs and specs.
+// Takes records (any order) and then specs (ascending), and builds each job when its spec comes.
+// Pieces that a JobReader has read on another thread replace the records of jobs and specs.
 class Loader {
  public:
   explicit Loader(MutableState& state) : state_(state) {}
@@ -23,8 +23,8 @@ class Loader {
   void take(ReadCount&& count);
   void take(ReadJob&& job);
   void take(ReadRest&& rest) { rest_ = std::move(rest.records); }
-  // Call it after the last spec and before the first event: makes elements, and what needs all
-  // records.
+  // Call it after the last spec and before the first event. It makes the elements of arrays, and
+  // all that needs every record.
   Result<void> finish();
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] EventSeq applied() const { return applied_; }  // the newest event in the records
@@ -37,15 +37,14 @@ class Loader {
 
   MutableState& state_;
   JobReader reader_;
-  std::vector<std::pair<JobId, Bytes>> rest_;  // records of elements
+  std::vector<std::pair<JobId, Bytes>> rest_;  // records of elements of arrays
   bool counted_ = false;
   std::vector<std::pair<std::string, std::string>> node_keys_;
   EventSeq applied_{};
   bool finished_ = false;
 };
 
-// Marks orders that are not confirmed: the job may have run to its end since. See
-// Core::doubt_orders.
+// Marks unconfirmed orders: since then the job may have run to its end. See Core::doubt_orders.
 void doubt_orders(MutableState& state);
 
 JobRecord record_of(const State& state, const Job& job);

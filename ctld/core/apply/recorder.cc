@@ -51,7 +51,8 @@ void Recorder::set_partitions() {
 }
 
 void Recorder::set_features() {
-  for (std::size_t i = 0; i < config_.nodes.size(); ++i) {  // in place: State has their addresses
+  for (std::size_t i = 0; i < config_.nodes.size();
+       ++i) {  // in place, because State keeps pointers to them
     NodeConfig& node = config_.nodes[i];
     const Node* known = state_.node_named(node.name);
     node.features =

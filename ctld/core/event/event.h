@@ -15,7 +15,7 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kEventKinds = 128;  // tables by kind have as many places
+inline constexpr std::size_t kEventKinds = 128;  // size of tables indexed by kind
 
 template <class E>
 concept EventStruct = requires {

@@ -18,12 +18,12 @@ struct JobPlaced {
   std::vector<sched::NodeGrant> grants;
   bool exclusive = false;
   double charge = 0;                          // charge to the fair share, per second
-  std::vector<WaitPart> waits{};              // causes of waiting until now
+  std::vector<WaitPart> waits{};              // charge to the fair share, per second of the run
   std::string plan{};                         // of the price book; "" = on demand
   std::vector<BillItem> items{};              // lines of the bill
   std::vector<std::vector<HeldPart>> held{};  // what each grant adds to the lines
-  UseOfJob use{};                             // what it counts for limits of use
-  std::string labels{};                       // under which its bill is kept, as in LedgerParts
+  UseOfJob use{};                             // what the attempt counts for limits of use
+  std::string labels{};  // labels under which its bill is kept, as in LedgerParts
   GANTRY_EVENT(30, "job_placed") {
     FIELD(1, job), FIELD(2, attempt), FIELD(3, grants), FIELD(4, exclusive), FIELD(5, charge),
         FIELD(6, waits), FIELD(7, plan), FIELD(8, items), FIELD(9, held), FIELD(10, use),
@@ -49,7 +49,7 @@ struct JobWarned {
   GANTRY_EVENT(33, "job_warned") { FIELD(1, job); }
 };
 
-struct JobFinishing {  // its end is decided; its nodes still have to let go
+struct JobFinishing {  // the end of the attempt is decided; its nodes are not released yet
   JobId job{};
   Outcome outcome = Outcome::completed;
   std::optional<ExitStatus> exit;
@@ -57,7 +57,7 @@ struct JobFinishing {  // its end is decided; its nodes still have to let go
   std::optional<RequeueWhy> requeue;
   std::optional<Hold> hold;
   std::optional<Duration> grace{};  // time from signal to kill; unset: kill_wait
-  bool for_own = false;             // preempted for a job of its own tenant: nothing is credited
+  bool for_own = false;             // preempted for a job of its own tenant, so nothing is credited
   GANTRY_EVENT(34, "job_finishing") {
     FIELD(1, job), FIELD(2, outcome), FIELD(3, exit), FIELD(4, cause), FIELD(5, requeue),
         FIELD(6, hold), FIELD(7, grace), FIELD(8, for_own);
@@ -72,7 +72,7 @@ struct NodeExited {  // nothing of the attempt is left on this node
   std::string message;
   Usage usage;
   std::optional<Duration> ran;  // measured by the node's clock
-  // Set by the batch node if the job ran since another time than the one recorded before.
+  // Set by the batch node if the job's start was not the time recorded before.
   std::optional<Instant> started{};
   std::optional<Instant> ended{};  // unset: when the event was recorded
   GANTRY_EVENT(35, "node_exited") {
@@ -94,7 +94,7 @@ struct JobEnded {
 struct JobRequeued {
   JobId job{};
   RequeueWhy why = RequeueWhy::asked;
-  std::optional<Instant> not_before;  // back-off
+  std::optional<Instant> not_before;  // earliest time of the next start
   Hold hold = Hold::none;
   std::string cause;
   GANTRY_EVENT(37, "job_requeued") {
@@ -102,7 +102,7 @@ struct JobRequeued {
   }
 };
 
-struct JobsForgotten {  // min_job_age after their end
+struct JobsForgotten {  // min_job_age after these jobs ended
   std::vector<JobId> jobs;
   GANTRY_EVENT(38, "jobs_forgotten") { FIELD(1, jobs); }
 };
@@ -117,7 +117,7 @@ struct JobResumed {
   GANTRY_EVENT(42, "job_resumed") { FIELD(1, job); }
 };
 
-struct NodeFrozen {  // a node has stopped its part of the job, or has let it go on
+struct NodeFrozen {  // a node has stopped its part of the job, or continued it
   JobId job{};
   NodeId node{};
   bool frozen = false;
@@ -131,16 +131,17 @@ struct StepCreated {
   std::uint32_t tasks = 0;
   std::uint32_t cpus = 0;
   std::vector<NodeId> nodes;
-  std::vector<std::vector<std::uint16_t>> cores;  // by node; none with --overlap
+  std::vector<std::vector<std::uint16_t>> cores;  // by node; empty with --overlap
   std::vector<std::uint32_t> node_tasks;          // by node
   bool cyclic = false;                            // tasks are numbered round-robin over the nodes
-  std::uint32_t block = 0;                        // the same, so many at a time; 0 = not
+  std::uint32_t block = 0;                        // likewise, in blocks of this many tasks; 0 = not
   std::vector<std::vector<std::uint32_t>>
-      ranks;                                     // by node, if the step named the node of each task
-  std::vector<std::vector<std::uint16_t>> gpus;  // by node; none if it asked for none of its own
-  std::vector<std::int64_t> memory;              // by node; none if it asked for none of its own
-  Duration time_limit{};                         // 0 = none of its own
-  std::uint32_t gpus_seen = 0;                   // as in StepState
+      ranks;  // by node, if the step named the node of each task
+  std::vector<std::vector<std::uint16_t>>
+      gpus;                          // by node; empty if the step asked for no GPUs of its own
+  std::vector<std::int64_t> memory;  // by node; empty if the step asked for no memory of its own
+  Duration time_limit{};             // 0 = no limit of its own
+  std::uint32_t gpus_seen = 0;       // as in StepState
   AskedTres tres;
   GANTRY_EVENT(39, "step_created") {
     FIELD(1, job), FIELD(2, step), FIELD(3, name), FIELD(4, tasks), FIELD(5, cpus), FIELD(6, nodes),

@@ -17,15 +17,15 @@ struct BudgetReached {  // a threshold was reached; the alert says which
   GANTRY_EVENT(60, "budget_reached") { FIELD(1, alert); }
 };
 
-struct BudgetsRolled {  // budgets entered other periods; bills are brought up to date
+struct BudgetsRolled {                         // bills are settled at the end of budget periods
   std::map<std::string, std::string> periods;  // by budget; "" = not begun, or over
   GANTRY_EVENT(61, "budgets_rolled") { FIELD(1, periods); }
 };
 
-struct JobLowered {  // a budget moves it into a lower class, or back into its own
+struct JobLowered {  // a budget moves the job into a lower class, or back into its own
   JobId job{};
   std::uint32_t priority_class = 0;  // index into TenancyState::class_names
-  bool lowered = true;               // false: back into its own class
+  bool lowered = true;               // false: the job goes back into its own class
   GANTRY_EVENT(62, "job_lowered") { FIELD(1, job), FIELD(2, priority_class), FIELD(3, lowered); }
 };
 
@@ -35,7 +35,7 @@ struct OvertimeSet {  // a change of the configuration
   GANTRY_EVENT(63, "overtime_set") { FIELD(1, kill_wait), FIELD(2, start_timeout); }
 };
 
-struct IncreaseSet {  // an increase was asked for, decided, or is over
+struct IncreaseSet {  // an increase of quota was asked for, decided, or has ended
   proto::Increase increase;
   GANTRY_EVENT(64, "increase_set") { FIELD(1, increase); }
 };

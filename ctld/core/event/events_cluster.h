@@ -17,7 +17,7 @@ struct ControllerStarted {
   GANTRY_EVENT(1, "controller_started") { FIELD(1, epoch); }
 };
 
-struct NodeDeclared {  // first time this name is in the configuration
+struct NodeDeclared {  // this name is in the configuration for the first time
   NodeId node{};
   std::string name;
   GANTRY_EVENT(2, "node_declared") { FIELD(1, node), FIELD(2, name); }
@@ -29,10 +29,10 @@ struct PartitionDeclared {
   GANTRY_EVENT(3, "partition_declared") { FIELD(1, partition), FIELD(2, name); }
 };
 
-struct NodeRegistered {  // its facts, or its highest job id, differ from the known ones
+struct NodeRegistered {  // the node's facts or its highest job id differ from the known ones
   NodeId node{};
   NodeFacts facts;
-  JobId highest_job{};  // the node had an order for it: no id up to here is given again
+  JobId highest_job{};  // the node has seen this job id, so ids up to here are not used again
   GANTRY_EVENT(4, "node_registered") { FIELD(1, node), FIELD(2, facts), FIELD(3, highest_job); }
 };
 
@@ -62,11 +62,11 @@ struct NodeIntentChanged {
   }
 };
 
-struct NodeNoted {  // what an operator said of a node besides its state
+struct NodeNoted {  // what an operator set for a node, apart from its state
   NodeId node{};
-  std::optional<std::vector<std::string>> features;  // sorted; unset: as they are
-  bool file_features = false;                        // those of gantry.yaml count again
-  std::optional<std::string> comment;                // unset: as it is
+  std::optional<std::vector<std::string>> features;  // sorted; unset: unchanged
+  bool file_features = false;                        // the features in gantry.yaml apply again
+  std::optional<std::string> comment;                // unset: unchanged
   GANTRY_EVENT(77, "node_noted") {
     FIELD(1, node), FIELD(2, features), FIELD(3, file_features), FIELD(4, comment);
   }
@@ -82,7 +82,7 @@ struct GpuDrained {
   }
 };
 
-struct GpuResumed {  // a GPU that was drained
+struct GpuResumed {  // a drained GPU is in service again
   NodeId node{};
   std::string uuid;
   GANTRY_EVENT(11, "gpu_resumed") { FIELD(1, node), FIELD(2, uuid); }
@@ -90,7 +90,7 @@ struct GpuResumed {  // a GPU that was drained
 
 struct NodeEnrolled {
   NodeId node{};
-  std::string public_key;  // "" = it has none any more
+  std::string public_key;  // "" = the node has no key any more
   GANTRY_EVENT(7, "node_enrolled") { FIELD(1, node), FIELD(2, public_key); }
 };
 
@@ -104,7 +104,7 @@ struct EnrollTokenMade {
   }
 };
 
-struct EnrollTokensGone {  // used, taken back, or expired
+struct EnrollTokensGone {  // tokens were used, revoked, or have expired
   std::vector<std::string> hashes;
   GANTRY_EVENT(87, "enroll_tokens_gone") { FIELD(1, hashes); }
 };
@@ -112,12 +112,12 @@ struct EnrollTokensGone {  // used, taken back, or expired
 struct PartitionUpChanged {
   PartitionId partition{};
   bool up = true;
-  std::optional<bool> accepts_jobs;  // unset: as it is
+  std::optional<bool> accepts_jobs;  // unset: unchanged
   GANTRY_EVENT(8, "partition_up") { FIELD(1, partition), FIELD(2, up), FIELD(3, accepts_jobs); }
 };
 
-// All that commands say of a partition from now on, except for whether it is up and accepts jobs:
-// only what is set of these two is changed, and with `reset` both are as configured again.
+// The settings of a partition from commands, all of them, except whether it is up and accepts jobs:
+// these two change only if set, and with `reset` both are as configured again.
 struct PartitionSet {
   PartitionId partition{};
   PartitionOrigin origin = PartitionOrigin::file;

@@ -15,12 +15,14 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
   PartitionId partition{};
   std::optional<Duration> time_limit;
   Hold hold = Hold::none;
-  std::vector<DependencyStatus> dependencies;  // of the spec's dependencies, as they stand
+  std::vector<DependencyStatus> dependencies;  // the status of each of the spec's dependencies
   std::optional<Instant> not_before;
-  std::vector<Span> corr_met, corr_never;  // state of aftercorr, task by task
-  std::int32_t class_priority = 0;     // value of the tenant's own class that it names; 0 = none
-  std::vector<PartitionId> queues{};   // if it named several: those that take it
-  std::vector<std::string> windows{};  // likewise of reservations
+  std::vector<Span> corr_met,
+      corr_never;  // for aftercorr: the tasks whose dependency is met, or never will be
+  std::int32_t class_priority =
+      0;  // value of the tenant's own priority class that the job names; 0 = none
+  std::vector<PartitionId> queues{};   // if the job named several partitions: those that accept it
+  std::vector<std::string> windows{};  // likewise for reservations
   GANTRY_EVENT(20, "job_submitted") {
     FIELD(1, job), FIELD(2, partition), FIELD(3, time_limit), FIELD(4, hold),
         FIELD(5, dependencies), FIELD(6, not_before), FIELD(7, corr_met), FIELD(8, corr_never),
@@ -40,7 +42,7 @@ struct JobReleased {  // ends hold and back-off
   GANTRY_EVENT(22, "job_released") { FIELD(1, job); }
 };
 
-struct JobUpdated {  // members that are set have changed
+struct JobUpdated {  // only members that are set have changed
   JobId job{};
   std::optional<PartitionId> partition;
   std::optional<Duration> time_limit;
@@ -56,8 +58,9 @@ struct JobUpdated {  // members that are set have changed
   std::optional<JobShape> shape;
   std::optional<bool> requeue;
   std::optional<std::int32_t> site_factor{};
-  std::optional<std::vector<PartitionId>> queues{};   // empty: it stays in one from now on
-  std::optional<std::vector<std::string>> windows{};  // likewise of reservations
+  std::optional<std::vector<PartitionId>>
+      queues{};  // empty: the job stays in one queue from now on
+  std::optional<std::vector<std::string>> windows{};  // likewise for reservations
   GANTRY_EVENT(23, "job_updated") {
     FIELD(1, job), FIELD(2, partition), FIELD(3, time_limit), FIELD(4, unlimited_time),
         FIELD(5, nice), FIELD(6, priority), FIELD(7, name), FIELD(8, comment), FIELD(9, begin),
@@ -69,14 +72,14 @@ struct JobUpdated {  // members that are set have changed
 struct DependencySettled {
   JobId job{};
   std::uint32_t index = 0;  // index in the job's list
-  bool met = false;         // false: it will never be met
+  bool met = false;         // false: the dependency will never be met
   std::optional<Instant> not_before;
   GANTRY_EVENT(24, "dependency_settled") {
     FIELD(1, job), FIELD(2, index), FIELD(3, met), FIELD(4, not_before);
   }
 };
 
-struct TaskDependencySettled {  // for aftercorr: some tasks
+struct TaskDependencySettled {  // for aftercorr: some tasks only
   JobId array{};
   std::vector<Span> ordinals;
   bool met = false;
@@ -85,7 +88,7 @@ struct TaskDependencySettled {  // for aftercorr: some tasks
   }
 };
 
-struct TasksCancelled {  // tasks that were pending
+struct TasksCancelled {  // tasks that were pending are cancelled
   JobId array{};
   std::vector<Span> ordinals;
   Outcome outcome = Outcome::cancelled;
@@ -102,7 +105,7 @@ struct TaskSplit {  // a pending task becomes an element, a job of its own
   GANTRY_EVENT(27, "task_split") { FIELD(1, array), FIELD(2, ordinal), FIELD(3, job); }
 };
 
-// A job that has ended waits once more, under its id. What its earlier runs cost stays charged.
+// A job that has ended is queued again under its id. What its earlier runs cost stays charged.
 struct JobRevived {
   JobId job{};
   Hold hold = Hold::none;
@@ -110,7 +113,7 @@ struct JobRevived {
   GANTRY_EVENT(79, "job_revived") { FIELD(1, job), FIELD(2, hold), FIELD(3, cause); }
 };
 
-// Something was noted of a job, for its history; members that are set.
+// A note about a job for its history; only members that are set change.
 struct JobNoted {
   JobId job{};
   std::optional<std::string> comment;
@@ -122,7 +125,7 @@ struct JobNoted {
   }
 };
 
-// A row of the history in the place of the one with this end and job, which State knows no more.
+// Replaces the row of the history with this end and job id; State no longer has that job.
 struct HistoryReplaced {
   Instant end{};
   JobId job{};

@@ -17,7 +17,7 @@ struct SecretSet {
   std::uint32_t version = 0;
   Bytes sealed;
   std::string by;          // user
-  std::uint32_t keep = 0;  // older versions go, but for so many together with this one
+  std::uint32_t keep = 0;  // versions before the newest `keep` ones are removed
   GANTRY_EVENT(81, "secret_set") {
     FIELD(1, tenant), FIELD(2, name), FIELD(3, version), FIELD(4, sealed), FIELD(5, by),
         FIELD(6, keep);
@@ -27,14 +27,14 @@ struct SecretSet {
 struct SecretRemoved {
   std::string tenant;
   std::string name;
-  std::uint32_t version = 0;  // 0 = all of it
+  std::uint32_t version = 0;  // 0 = the whole secret
   GANTRY_EVENT(82, "secret_removed") { FIELD(1, tenant), FIELD(2, name), FIELD(3, version); }
 };
 
 struct SecretsTaken {  // with JobPlaced: which versions this attempt gets
   JobId job{};
   std::string tenant;
-  std::vector<SecretUse> uses;  // versions are resolved, files named
+  std::vector<SecretUse> uses;  // with version numbers resolved and file names set
   GANTRY_EVENT(83, "secrets_taken") { FIELD(1, job), FIELD(2, tenant), FIELD(3, uses); }
 };
 

@@ -41,14 +41,14 @@ struct SetPart {
   GANTRY_FIELDS(FIELD(1, revision), FIELD(2, part))
 };
 
-struct ServiceStepped {  // requests move from one set to another
+struct ServiceStepped {  // a share of the requests moves from one set of replicas to another
   std::string name;
   std::vector<SetPart> parts;
   std::string text;
   GANTRY_EVENT(92, "service_stepped") { FIELD(1, name), FIELD(2, parts), FIELD(3, text); }
 };
 
-struct ServiceNoted {  // what happened to it, or that it was paused
+struct ServiceNoted {  // an event of the service for people, or that it was paused
   std::string name;
   std::string text;
   std::optional<bool> paused;
@@ -60,16 +60,17 @@ struct ServiceRemoved {
   GANTRY_EVENT(94, "service_removed") { FIELD(1, name); }
 };
 
-struct DoorGiven {  // with JobPlaced: the port of a replica's node on which gates reach it
+struct DoorGiven {  // with JobPlaced: the port of a replica's node on which gantry-gate reaches the
+                    // replica
   JobId job{};
   std::uint32_t port = 0;
   GANTRY_EVENT(95, "door_given") { FIELD(1, job), FIELD(2, port); }
 };
 
-struct ServiceHistory {  // for the forecast: one more span of its history
+struct ServiceHistory {  // for the forecast: adds one span to the history of requests
   std::string name;
   std::uint64_t at = 0;    // the span, of scale::kHistorySpan, counted from 1970
-  std::uint32_t most = 0;  // requests of one minute in it
+  std::uint32_t most = 0;  // the most requests in one minute of it
   GANTRY_EVENT(99, "service_history") { FIELD(1, name), FIELD(2, at), FIELD(3, most); }
 };
 

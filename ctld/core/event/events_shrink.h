@@ -1,5 +1,5 @@
-// Events of jobs that run on with less: without some of their nodes, or with another limit of a
-// step; see events.h.
+// Events of jobs that continue with less: without some of their nodes, or with another time limit
+// of a step; see events.h.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace gantry::core::event {
 
-struct NodesGivenBack {  // a running job goes on without these nodes
+struct NodesGivenBack {  // a running job continues without these nodes
   JobId job{};
   std::vector<NodeId> nodes;
   double charge = 0;  // charge to the fair share from now on, per second

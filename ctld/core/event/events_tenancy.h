@@ -30,36 +30,36 @@ struct ReservationSet {  // made, or changed
 
 struct ReservationRemoved {
   std::string name;
-  std::string by;  // "" = its time is over
+  std::string by;  // "" = the reservation has ended
   GANTRY_EVENT(52, "reservation_removed") { FIELD(1, name), FIELD(2, by); }
 };
 
-struct JobCheckpointed {  // work up to the checkpoint would not be lost
+struct JobCheckpointed {  // work before the checkpoint is safe if the job is preempted
   JobId job{};
   std::optional<Instant> saved{};  // time of the checkpoint, before this event
   GANTRY_EVENT(53, "job_checkpointed") { FIELD(1, job), FIELD(2, saved); }
 };
 
-struct HalfLifeSet {  // a change of the configuration
+struct HalfLifeSet {  // the half-life of the fair share changed in the configuration
   Duration half_life{};
   GANTRY_EVENT(54, "half_life_set") { FIELD(1, half_life); }
 };
 
-struct UseReset {                    // what was used up of limits of use is forgotten
+struct UseReset {                    // the recorded use of limits of use is reset
   std::vector<std::string> records;  // keys of State::used
   GANTRY_EVENT(80, "use_reset") { FIELD(1, records); }
 };
 
-struct QuotaFilled {  // a tenant's use has reached a threshold of what it owns
+struct QuotaFilled {  // a tenant's use has reached a threshold of its quota
   proto::QuotaAlert alert;
   GANTRY_EVENT(55, "quota_filled") { FIELD(1, alert); }
 };
 
-// GPUs of a running job do nothing, and the alert's step says what is done about it. With step
-// none, all of them do something again.
+// GPUs of a running job are idle, and the alert's step says what is done about it. With step none,
+// all of them are busy again.
 struct GpusIdle {
   JobId job{};
-  proto::QuotaAlert alert;  // with step none: names no tenant and is not kept
+  proto::QuotaAlert alert;  // with step none the alert names no tenant and is not kept
   GANTRY_EVENT(56, "gpus_idle") { FIELD(1, job), FIELD(2, alert); }
 };
 

@@ -24,13 +24,13 @@ struct TriggerPulled {
   proto::TriggerOn on{};
   Instant due{};
   std::string argument;
-  std::optional<Attempt> attempt;  // the attempt of the job that pulled it
+  std::optional<Attempt> attempt;  // the attempt of the job that set off the trigger
   GANTRY_EVENT(73, "trigger_pulled") {
     FIELD(1, trigger), FIELD(2, on), FIELD(3, due), FIELD(4, argument), FIELD(5, attempt);
   }
 };
 
-struct TriggerFired {  // its program is to run for its first pull
+struct TriggerFired {  // the trigger's program is to run for the oldest event that set it off
   TriggerId trigger{};
   GANTRY_EVENT(74, "trigger_fired") { FIELD(1, trigger); }
 };

@@ -18,9 +18,9 @@ using codec::MsgReader;
 using codec::MsgWriter;
 
 struct EventCodec {
-  std::string_view name{};  // "" = no event has this kind
+  std::string_view name{};  // "" = no event has this kind number
   const codec::TypeInfo& (*type)() = nullptr;
-  void* (*make)(Event& out) = nullptr;  // a default one; returns its address
+  void* (*make)(Event& out) = nullptr;  // makes a default event; returns the address of its struct
 };
 
 template <class E>

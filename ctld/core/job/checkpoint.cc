@@ -18,14 +18,16 @@
 namespace gantry::core {
 namespace {
 
-// Each heartbeat reports the same touch again, at a slightly other time, because delays differ.
+// Each heartbeat reports the same touch of the file again, at slightly different times, because
+// delays differ.
 constexpr Duration kSameTouch = seconds(2);
 
 }  // namespace
 
 void note_checkpoints(Context& ctx, NodeId node,
                       const std::vector<proto::AttemptCheckpoint>& checkpoints, Instant sent) {
-  std::set<JobId> noted;  // once in a heartbeat: a list of rising times would be as many events
+  std::set<JobId> noted;  // at most once per heartbeat, because a list of rising times would make
+                          // as many events
   for (const proto::AttemptCheckpoint& c : checkpoints) {
     const Job* job = ctx.state.jobs.find(c.key.job);
     if (job == nullptr || job->attempt != c.key.attempt || job->phase != Phase::running) continue;
@@ -34,7 +36,7 @@ void note_checkpoints(Context& ctx, NodeId node,
                      [&](const NodeRun& run) { return run.grant.node == node; }))
       continue;
     const Duration age = std::max(Duration{}, sent - c.at);
-    if (age > ctx.now - *job->started) continue;  // from before the job began, so not a checkpoint
+    if (age > ctx.now - *job->started) continue;  // older than the job's start, so not a checkpoint
     const Instant saved = ctx.now - age;
     if (job->active->checkpoint && saved <= *job->active->checkpoint + kSameTouch) continue;
     if (!noted.insert(job->id).second) continue;

@@ -9,7 +9,7 @@
 
 namespace gantry::core {
 
-// Notes the checkpoints of a heartbeat that left the node at `sent`, by the node's clock.
+// Notes the checkpoints of a heartbeat that left the node at `sent`, according to the node's clock.
 void note_checkpoints(Context& ctx, NodeId node,
                       const std::vector<proto::AttemptCheckpoint>& checkpoints, Instant sent);
 

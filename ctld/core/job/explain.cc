@@ -11,16 +11,16 @@
 #include "ctld/core/job/holders.h"
 #include "ctld/core/job/likely.h"
 #include "ctld/core/job/rows.h"
-#include "ctld/core/plan_memory.h"
-#include "ctld/core/subject.h"
-#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/subject.h"
 #include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
@@ -28,7 +28,7 @@
 namespace gantry::core {
 namespace {
 
-// What describe_verdict() says, and for windows and reservations what only the controller knows.
+// The words of describe_verdict(), and for windows and reservations what only the controller knows.
 std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
   if (v.reason == Reason::reservation) return reservation_words(ctx, job, v.subject);
   if (v.reason == Reason::maintenance) return window_words(ctx, v.subject, {v.a});
@@ -76,7 +76,8 @@ void say_nodes(const Holders& holders, const Context& ctx, const Job& job, const
     holders.say_lost_nodes(out);
 }
 
-// The latest start by limits, and the likely one from what such jobs needed before.
+// The latest start according to time limits, and the likely start according to earlier runs of such
+// jobs.
 std::string say_start(const Context& ctx, const Job& job, Instant latest) {
   std::string out = "by the limits of what runs it starts at " + format_time(latest);
   if (const auto likely = likely_start(ctx, job))
@@ -84,7 +85,8 @@ std::string say_start(const Context& ctx, const Job& job, Instant latest) {
   return out;
 }
 
-// The reason that keeps the job itself from the scheduler, without regard to other components.
+// The reason why the job itself is not offered to the scheduler, without regard to other
+// components.
 std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
   for (const Subject* one : subjects())
     if (one->check != nullptr)
@@ -92,8 +94,8 @@ std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
   return std::nullopt;
 }
 
-// The first other component that is kept from the scheduler, and the reason. After a requeue,
-// components that have let go of their nodes wait for those that have not.
+// The first other component that is not offered to the scheduler, and the reason. After a requeue,
+// components whose nodes are released wait for those whose nodes are not.
 std::optional<std::pair<const Job*, Verdict>> verdict_of_sibling(const Context& ctx,
                                                                  const Job& job) {
   std::optional<std::pair<const Job*, Verdict>> found;

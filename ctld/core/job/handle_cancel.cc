@@ -1,5 +1,5 @@
 // CancelJobs: ends jobs, or signals running ones. Queued jobs and pending array tasks end at once.
-// For the others, the nodes are told, and they end when every node has let go.
+// For running jobs the nodes are told, and the job ends when every node has released it.
 #include <fmt/core.h>
 
 #include <algorithm>

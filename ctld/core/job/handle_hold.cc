@@ -19,8 +19,8 @@ namespace gantry::core {
 static void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) {
   const Hold hold = is_operator(ctx.state, from.who) ? Hold::admin : Hold::user;
   change_jobs(ctx, from, message.jobs, Trigger::hold, [&](const Job& job) -> Result<void> {
-    // An administrator's hold of an own job counts as a user's, so Hold::admin means another's
-    // hold.
+    // An administrator's hold of an own job counts as a user's hold, so Hold::admin always means a
+    // hold by somebody else.
     const Hold kind = hold == Hold::admin && job.uid == from.who.owner.uid ? Hold::user : hold;
     if (job.hold == Hold::admin || job.hold == kind) return {};
     const std::string cause =

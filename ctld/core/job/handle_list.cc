@@ -34,11 +34,12 @@ std::string gpu_model_of(const Node& node, const std::vector<GpuGrant>& grants) 
   return {};
 }
 
-constexpr std::uint32_t kMaxRows = 1000;     // in one ListJobsReply: a few ms of the loop
-constexpr std::size_t kPageBytes = 1 << 20;  // of long fields; the last row may exceed it
-constexpr std::size_t kMaxShown = 1000;      // jobs in one ShowJobReply
+constexpr std::uint32_t kMaxRows = 1000;  // rows in one ListJobsReply: a few ms of the loop
+constexpr std::size_t kPageBytes =
+    1 << 20;  // bytes of long fields in a page; the last row may exceed it
+constexpr std::size_t kMaxShown = 1000;  // jobs in one ShowJobReply
 
-// Adds a row. False when the page is full.
+// Adds a row. Returns false when the page is full.
 bool add_row(const Context& ctx, const Sight& sight, const Job& job, std::uint32_t limit,
              std::size_t& bytes, proto::ListJobsReply& reply) {
   if (!has_row(job)) return true;

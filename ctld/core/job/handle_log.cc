@@ -29,9 +29,9 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kMaxLogBytes = 1 << 20;  // in one LogChunk
+constexpr std::uint32_t kMaxLogBytes = 1 << 20;  // bytes in one LogChunk
 constexpr std::size_t kMaxLogsInFlight = 10'000;
-constexpr std::size_t kMaxUserLogs = 64;  // those of one user
+constexpr std::size_t kMaxUserLogs = 64;  // requests of one user at a time
 
 Result<void> check_room_to_read(const Context& ctx, const Identity& who) {
   const auto own =

@@ -59,7 +59,7 @@ bool may_change(const State& state, const Identity& who, const proto::JobRow& ro
          (!row.tenant.empty() && has_right(state, who, row.tenant, TenantRight::change_jobs));
 }
 
-// False: the asker may not change the job, or there is no such row.
+// Returns false if the asker may not change the job, or if there is no such row.
 bool note_stored(Context& ctx, const Identity& who, const proto::StoredRow& stored,
                  const proto::NoteJobs& m) {
   auto row = codec::decode<proto::HistoryRow>(stored.row);
@@ -82,8 +82,8 @@ static void handle(Context& ctx, const ClientRequest& from, proto::NoteJobs&& m)
     std::vector<proto::JobRef> unknown;
     for (const Selected& s : resolve(ctx.state, from.who, {ref}, unknown, May::change)) {
       const Job& job = ctx.state.jobs.at(s.job);
-      // The tasks of an array that wait have no row of their own; the array's record stands for
-      // them, and is not meant when tasks are named.
+      // Pending tasks of an array have no row of their own. The array's record stands for them, but
+      // a request that names tasks does not mean it.
       if (has_row(job) && (!job.is_array() || ref.tasks.empty())) note(ctx, job, m, done);
     }
     if (unknown.empty()) continue;

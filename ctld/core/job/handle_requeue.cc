@@ -24,7 +24,7 @@ Hold hold_of(const Context& ctx, const Identity& who, const Job& job, bool speci
   return is_operator(ctx.state, who) && job.uid != who.owner.uid ? Hold::admin : Hold::user;
 }
 
-// Whether a job that has ended can wait once more; the limits of a submit count for it again.
+// Whether a job that has ended can wait once more; the limits of a submit apply to it again.
 Result<void> may_revive(const Context& ctx, const Identity& who, const Job& job) {
   const std::string name = display_id(ctx.state, job);
   const auto refused = [&](std::string_view why) {

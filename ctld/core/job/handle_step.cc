@@ -58,7 +58,7 @@ Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Tri
   return job;
 }
 
-// The number of tasks that fit on this many cores. With overcommit tasks share cores.
+// The number of tasks that fit on this many cores. With overcommit, tasks share cores.
 std::uint32_t room_in(std::size_t cores, const proto::StepShape& shape,
                       std::uint32_t cpus_per_task) {
   const auto tasks = shape.overcommit ? (cores > 0 ? kMaxStepTasks : 0)
@@ -86,7 +86,7 @@ std::uint32_t free_cores(const Job& job, const NodeRun& run) {
   return free;
 }
 
-// Keeps `most` nodes in rank order, preferring those with free cores and GPUs for a task.
+// Keeps `most` of the nodes, in rank order, preferring those with free cores and GPUs for a task.
 void keep_nodes(const State& state, const Job& job, std::vector<const NodeRun*>& nodes,
                 std::size_t most, std::uint32_t cpus_per_task, const proto::StepShape& shape) {
   if (nodes.size() <= most) return;
@@ -134,7 +134,7 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
 using Counts = std::vector<std::uint32_t>;  // number of tasks by node
 
 // Deals the tasks to the nodes in turn, `block` at a time, so that 8 tasks on 3 nodes are 3, 3, 2
-// with a block of 1. Needs room for all.
+// with a block of 1. The nodes must have room for all.
 Counts deal(std::uint32_t tasks, const Counts& room, std::uint32_t block) {
   Counts out(room.size(), 0);
   for (std::uint32_t left = tasks; left > 0;)
@@ -146,7 +146,7 @@ Counts deal(std::uint32_t tasks, const Counts& room, std::uint32_t block) {
   return out;
 }
 
-// Number of tasks by node. Empty: there is room, but other steps have it now.
+// The number of tasks by node; empty if there is room, but other steps have it now.
 Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, std::uint32_t tasks,
                       const proto::StepShape& shape, std::uint32_t cpus_per_task) {
   Counts room, free;
@@ -169,7 +169,7 @@ Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, 
   return deal(tasks, free, block);
 }
 
-// The cores that the fewest other steps use; with overlap simply the first ones.
+// The cores that are used by the fewest other steps; with overlap simply the first ones.
 std::vector<std::uint16_t> step_cores(const Job& job, const NodeRun& run, std::size_t count,
                                       bool overlap) {
   std::vector<std::uint16_t> cores = run.grant.cpus;
@@ -209,16 +209,17 @@ void number_in_turn(std::vector<proto::StepNode>& nodes, std::uint32_t block) {
   for (proto::StepNode& node : nodes) node.first_rank = node.ranks.front();
 }
 
-// Numbers the tasks of a step that are not numbered yet as the step asks for it.
+// Numbers the tasks of a step that have no number yet, in the way that the step asks for.
 void number(std::vector<proto::StepNode>& nodes, bool cyclic, std::uint32_t block) {
   const bool numbered = !nodes.empty() && !nodes.front().ranks.empty();
   if (!numbered && (cyclic || block > 0)) number_in_turn(nodes, std::max(block, 1u));
 }
 
 struct StepPlan {
-  std::vector<const NodeRun*> nodes;              // empty: the step has to wait for other steps
-  std::vector<std::uint32_t> tasks;               // by node, each above 0
-  std::vector<std::vector<std::uint32_t>> ranks;  // by node; empty: numbered as the shape says
+  std::vector<const NodeRun*> nodes;  // empty: the step has to wait for other steps
+  std::vector<std::uint32_t> tasks;   // by node, each above 0
+  std::vector<std::vector<std::uint32_t>>
+      ranks;  // by node; empty: numbered as proto::StepShape asks
   std::uint32_t total = 0;
   std::uint32_t cpus_per_task = 1;
   StepClaims claims;
@@ -234,7 +235,7 @@ std::uint32_t gpus_seen(const StepPlan& plan) {
   return static_cast<std::uint32_t>(sum);
 }
 
-// Adds what the step has of its job for itself.
+// Adds the job's GPUs and memory that the step has for itself.
 Result<StepPlan> with_claims(const State& state, const Job& job, const proto::StepShape& shape,
                              StepPlan plan) {
   ASSIGN(claims, claims_of(state, job, shape, plan.nodes, plan.tasks, plan.cpus_per_task));
@@ -306,7 +307,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
 }  // namespace
 
 static void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message) {
-  // A component may be told to go a little later than the leader's script begins.
+  // A component may be told to start a little later than the leader's script.
   if (const Job* job = ctx.state.jobs.find(message.job);
       job != nullptr && job->phase == Phase::starting && class_of(ctx.state, *job).het &&
       may(May::change, ctx.state, from.who, *job))
@@ -315,7 +316,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& 
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
   if (auto r = check_step(ctx, from.who, job, message); !r) return refuse(ctx, from, r.error());
-  // The client asks again, as in Slurm, until the job goes on.
+  // As in Slurm, the client asks again until the job is resumed.
   if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
@@ -381,7 +382,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& me
     return refuse(
         ctx, from,
         {ErrorCode::not_found, fmt::format("there is no job {}", message.key.job.value())});
-  // A report about an attempt that is over comes too late: the accounting is written.
+  // A report about an attempt that is over comes too late: its accounting is written already.
   const bool open = job->attempt == message.key.attempt && job->placed();
   const auto known = [&](const StepState& s) { return s.id == message.step && !s.ended; };
   if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known)) {
@@ -437,7 +438,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& 
 // Users who may change the job may see what the step writes; only the job's owner may type into it.
 static void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
   const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
-  // It shows the output of the step and gives it input.
+  // An attached client sees the output of the step and gives it input.
   if (step == nullptr || !may(May::read, ctx.state, from.who, *job))
     return refuse(ctx, from, no_such_step(message.job, message.step));
   if (step->node_tasks.size() != step->nodes.size())

@@ -1,5 +1,6 @@
-// SuspendJobs and ResumeJobs: a running job is stopped where it is on all its nodes, and later goes
-// on from there. It keeps what it holds. If it is ended meanwhile, its nodes let it run on first.
+// SuspendJobs and ResumeJobs: a running job is stopped where it is on all its nodes, and later
+// continues from there. It keeps its resources. If it is ended meanwhile, its nodes continue it
+// first.
 #include <fmt/core.h>
 
 #include "common/proto/job_change.h"

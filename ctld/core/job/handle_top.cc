@@ -29,8 +29,8 @@ std::string too_far(const State& state, const Job& job) {
   return fmt::format("job {} would need a nice value beyond {}", display_id(state, job), kMaxNice);
 }
 
-// The waiting jobs of one user in one partition, account and priority class. The loss common to all
-// is one number, so putting one job in front takes only two sorted sets.
+// The waiting jobs of one user in one partition, account and priority class. What all other jobs
+// lose is kept as one number, so putting one job in front takes only two sorted sets.
 class Rivals {
  public:
   Rivals(const Context& ctx, const Job& one) : ctx_(ctx), key_(key_of(ctx.state, one)) {
@@ -49,8 +49,8 @@ class Rivals {
     return {job.uid, cls.partition, cls.priority_class, job.account};
   }
 
-  // Adds a task that has become a job of its own meanwhile. If its array has no other waiting task,
-  // the array is taken out.
+  // Adds a task that meanwhile has become a job of its own. If its array has no other waiting task,
+  // the array is removed.
   void join(const Job& job) {
     if (places_.contains(job.id)) return;
     const auto array = places_.find(job.array);
@@ -60,9 +60,9 @@ class Rivals {
     nicest_.erase({array->second.nice, array->first});
   }
 
-  // The best of the k other jobs is d - 1 ahead of this one. Each other loses ceil(d / (k + 1)) and
-  // the job gains the rest of d. It is then one ahead, and together the jobs gain no more than they
-  // lose.
+  // The best of the k other jobs is d - 1 ahead of this job. Each of the others loses ceil(d / (k +
+  // 1)) and the job gains the rest of d. It is then one ahead, and together the other jobs lose at
+  // least what it gains.
   Result<void> put_first(const Job& job) {
     if (job.hold != Hold::none)
       return fail(ErrorCode::wrong_state,
@@ -89,8 +89,8 @@ class Rivals {
   }
 
  private:
-  // Both are stored as if nothing had been lost: the priority is ahead - lost_, the nice value nice
-  // + lost_.
+  // Both values are stored as if nothing had been lost: the priority is ahead - lost_, the nice
+  // value nice + lost_.
   struct Place {
     std::int64_t ahead = 0, nice = 0;
   };
@@ -126,7 +126,7 @@ class Rivals {
 
   const Context& ctx_;
   Key key_;
-  std::int64_t lost_ = 0;  // loss of each job, in nice value and in priority
+  std::int64_t lost_ = 0;  // what each job has lost, in nice value and in priority
   std::map<JobId, Place> places_;
   std::set<std::pair<std::int64_t, JobId>> first_, nicest_;
 };
@@ -142,7 +142,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::TopJobs&& mes
                               display_id(ctx.state, job), enum_name(job.phase)));
     return all.try_emplace(Rivals::key_of(ctx.state, job), ctx, job).first->second.put_first(job);
   };
-  // The last named comes first, so that in the end the first named is in front.
+  // The last named job is moved first, so that in the end the first named is in front.
   change_jobs(ctx, from, message.jobs, Trigger::update, put, Turns::last_named_first);
   for (const auto& [key, rivals] : all) rivals.record(ctx);
 }

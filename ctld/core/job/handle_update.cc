@@ -75,7 +75,7 @@ Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job
   return {};
 }
 
-// True if the job stays with its tenant under the account that the request names.
+// True if the job stays in its tenant under the account that the request names.
 bool keeps(const State& state, const QueueWish& wish) {
   const CompiledTenant* tenant = state.tenancy.tenant(wish.present);
   if (tenant == nullptr) return false;
@@ -98,8 +98,8 @@ Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job&
       m.account && (owes_tenant(ctx.state, now) ||
                     (ctx.state.tenancy.tenant(wish.account) != nullptr && !keeps(ctx.state, wish)));
   if (!m.partition && !others) return nullptr;
-  // A job moves from a tenant's own queue into the other's own queue, and from a tenant's part of a
-  // partition into the other's part of it.
+  // A job moves from one tenant's own queue into the other tenant's own queue, and from one
+  // tenant's queue in a partition into the other's queue in it.
   if (!m.partition && !ctx.state.tenancy.queues.contains(now.name)) wish.partition = now.name;
   auto queue = choose_queue(ctx, who, wish);
   if (!queue) return queue;
@@ -115,7 +115,7 @@ Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job&
                   ctx.state.tenancy.compiled.view->classes.at(index).name, tenant->effective.name));
 }
 
-// Checks the rules that are different in another queue.
+// Checks the rules that can differ in another queue.
 Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
                            const Identity& who, const proto::UpdateJob& m) {
   const std::string& window = m.reservation ? *m.reservation : class_of(ctx.state, job).reservation;
@@ -239,7 +239,8 @@ Result<void> check_update_texts(const proto::UpdateJob& m) {
   return {};
 }
 
-// With several partitions the job goes to the first that takes it, and moves from there by itself.
+// With several partitions the job goes to the first that accepts it, and moves among them by itself
+// later.
 Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, const Job& job,
                                           const proto::UpdateJob& m) {
   ASSIGN(names, names_of_list(*m.partition, "partitions"));
@@ -263,8 +264,8 @@ Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, con
   return *first;
 }
 
-// With several reservations the job goes to the first that takes it, and moves from there by
-// itself.
+// With several reservations the job goes to the first that accepts it, and moves among them by
+// itself later.
 Result<event::JobUpdated> changes_of_windows(Context& ctx, const Identity& who, const Job& job,
                                              const proto::UpdateJob& m) {
   ASSIGN(names, names_of_list(*m.reservation, "reservations"));
@@ -355,7 +356,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
 
 namespace {
 
-// The owner as the job's spec has it.
+// The owner of the job, as its spec has it.
 Result<Identity> owner_of(const State& state, const Job& job) {
   ASSIGN(stored, codec::decode<StoredSpec>(spec_bytes(state, job)));
   Identity who;
@@ -415,8 +416,8 @@ static void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m
     const std::string old_name(ctx.state.names.text(job.name));
     const auto share = job.share;
     ctx.record(*e);
-    // The scheduler is told again of a job when its place in the queue changes. Another account
-    // leaves it there, but counts from now on against other jobs.
+    // The scheduler is told of a job again when its place in the queue changes. Another account
+    // does not change the place, but from now on the job counts against other jobs.
     if (ctx.state.jobs.at(id).share != share && ctx.rt.plan->marks.at(id).told.startable != 0)
       ctx.rt.plan->marks.edit(id).told.since = Instant{};
     if (m.name) {

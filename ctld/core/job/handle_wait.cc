@@ -26,8 +26,8 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kMaxWaitJobs = 10'000;  // jobs that one request may name
-// Limits of one user at a time, over all connections: each wait is kept, and looked at when a job
-// ends.
+// Limits of one user at a time, over all connections, because each wait is kept in memory and
+// checked when a job ends.
 constexpr std::size_t kMaxUserWaits = 4'096;
 constexpr std::size_t kMaxUserWaitJobs = 100'000;  // jobs in all waits of a user
 
@@ -85,8 +85,8 @@ void keep_wait(Context& ctx, Wait&& wait) {
   ctx.rt.job->waits.emplace(id, std::move(wait));
 }
 
-// Starts where the last look ended, so that over all ends of jobs each job is looked at about once.
-// A job that had started may wait again by now, so before the answer all are looked at once more.
+// Starts where the last look ended, so that over all ends of jobs each job is checked about once. A
+// job that had started may be queued again by now, so before the answer all jobs are checked again.
 bool all_reached(const State& state, Wait& wait) {
   const auto first_open = [&](std::size_t from) {
     const auto it =

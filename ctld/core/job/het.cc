@@ -12,26 +12,27 @@
 namespace gantry::core {
 namespace {
 
-// True for an end that concerns all components.
+// True if an end with this outcome ends all components.
 bool takes_all(Outcome outcome) {
   return outcome == Outcome::node_fail || outcome == Outcome::launch_failed ||
          outcome == Outcome::preempted;
 }
 
 std::string cause_from(const State& state, const Job& other) {
-  if (other.cause.starts_with("component ")) return other.cause;  // a third one's cause
+  if (other.cause.starts_with("component "))
+    return other.cause;  // the cause that came from a third component
   return other.cause.empty()
              ? fmt::format("component {} has ended", display_id(state, other))
              : fmt::format("component {}: {}", display_id(state, other), other.cause);
 }
 
-// How a placed component ends because of another one; nothing: it goes on.
+// How a placed component ends because of another one; nullopt if it continues.
 std::optional<event::JobFinishing> end_with(const State& state, const Job& job, const Job& other) {
   const bool leader = class_of(state, other).het->offset == 0;
   event::JobFinishing e;
   e.job = job.id;
   e.cause = cause_from(state, other);
-  if (other.phase == Phase::queued) {  // it was requeued and waits for the others
+  if (other.phase == Phase::queued) {  // the other component was requeued and waits for the rest
     e.outcome = Outcome::node_fail;
     if (job.may_requeue) e.requeue = RequeueWhy::node_failure;
     return e;
@@ -116,7 +117,8 @@ void settle_siblings(Context& ctx, JobId id) {
   for (std::uint32_t i = 0; i < het.size; ++i) {
     const Job* other = i == het.offset ? nullptr : ctx.state.jobs.find(het.member(i));
     if (other == nullptr) continue;
-    if (follow_siblings(ctx, other->id)) continue;  // it was touched, so settle looks at it
+    if (follow_siblings(ctx, other->id))
+      continue;  // the other component was recorded as touched, so settle looks at it
     sync_queue(ctx, *other);
     act(ctx, *other);
     set_timer(ctx, *other);

@@ -3,11 +3,11 @@
 // other components is looked up each time, so no copy of it has to be kept in step.
 //
 //   queued    no component may start before all may; one that ends takes the others along
-//   starting  no node is told to go before every node of every component is ready
+//   starting  no node starts the job before every node of every component is ready
 //   running   when the leader ends, all end; the same holds for a requeue, a lost node or a
 //             preemption of any component. A component that is cancelled, or over its own time
 //             limit, ends alone
-//   requeued  each component waits again when its own nodes have let go; see queued
+//   requeued  each component waits again when its own nodes are released; see queued
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ void each_sibling(const State& state, const Job& job, F&& f) {
     if (const Job* other = i == het->offset ? nullptr : state.jobs.find(het->member(i))) f(*other);
 }
 
-// False while a node of another component has not said that it is ready.
+// False while a node of another component has not reported that it is ready.
 bool siblings_ready(const State& state, const Job& job);
 
 // Ends this component if the state of another one demands it. True if an event was recorded.

@@ -15,7 +15,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostNamed = 4;  // jobs or nodes of one kind; the rest is counted
+constexpr std::size_t kMostNamed =
+    4;  // jobs or nodes of one kind that are named; the rest is counted
 
 // Appends "and N more" when not everything was named.
 void say_rest(std::size_t all, std::string_view what, std::vector<std::string>& out) {

@@ -16,7 +16,7 @@ class Sight;
 
 class Holders {
  public:
-  // `sight` null: for operators.
+  // `sight` is null for operators.
   Holders(const Context& ctx, const Job& job, const Sight* sight)
       : ctx_(ctx), job_(job), sight_(sight) {}
 

@@ -18,7 +18,7 @@ Instant likely_end(const Context& ctx, const Job& job, Instant limit_ends) {
   if (!limit || !part) return limit_ends;
   const Instant usual = limit_ends - Duration{limit->us / 1000 * (1000 - std::int64_t{*part})};
   if (usual > ctx.now) return usual;
-  // It has run longer than usual already: halfway to its limit is as good as any guess.
+  // The job has already run longer than usual, so halfway to its limit is as good as any guess.
   return ctx.now + Duration{std::max<std::int64_t>(0, (limit_ends - ctx.now).us / 2)};
 }
 
@@ -39,7 +39,7 @@ std::optional<Instant> likely_start(const Context& ctx, const Job& job) {
   const auto it = ctx.rt.plan->expected.find(job.id);
   if (it == ctx.rt.plan->expected.end() || it->second.start <= ctx.now) return std::nullopt;
   const Instant latest = it->second.start;
-  Instant by_limit{}, by_habit{};  // when the last job ends that ends before
+  Instant by_limit{}, by_habit{};  // when the last job that blocks the start ends
   for (const NodeId id : ctx.state.partition(class_of(ctx.state, job).partition).nodes)
     for (const JobId running : ctx.state.node(id).jobs) {
       const Job& other = ctx.state.jobs.at(running);

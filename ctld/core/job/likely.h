@@ -11,9 +11,9 @@ namespace gantry::core {
 // Call it once for each job that has ended by itself.
 void note_run(Context& ctx, const Job& job);
 
-// Not set if the planner expects no start, or if nothing is known that makes it earlier by a minute
-// or more. It assumes that what stands between is as long as planned. O(jobs on the partition's
-// nodes).
+// Not set if the planner expects no start, or if nothing is known that makes the start earlier by a
+// minute or more. It assumes that the jobs before it run as long as planned. O(jobs on the
+// partition's nodes).
 std::optional<Instant> likely_start(const Context& ctx, const Job& job);
 
 }  // namespace gantry::core

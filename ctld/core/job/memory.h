@@ -21,12 +21,12 @@ struct Wait {
   Uid uid{};
   std::vector<JobId> jobs;
   bool until_started = false;
-  bool notices = false;  // it is answered with what NotifyJobs tells an allocation
+  bool notices = false;  // the request also returns what NotifyJobs tells an allocation
   // How many jobs at the front of `jobs` had ended (or started) at the last look.
   std::size_t reached = 0;
 };
 
-struct Waited {  // what one user waits for
+struct Waited {  // counts of what one user waits for
   std::size_t requests = 0, jobs = 0;
 };
 
@@ -40,7 +40,7 @@ struct LogRequest {
   NodeId node{};
 };
 
-struct ProbeRequest {  // a ProbeNetwork that waits for its node
+struct ProbeRequest {  // a ProbeNetwork that waits for its node's answer
   ConnectionId connection;
   std::uint64_t request = 0;
   Uid uid{};
@@ -59,7 +59,7 @@ struct JobMemory {
   std::map<std::uint64_t, LogRequest> logs;
   std::map<std::uint64_t, ProbeRequest> probes;
 
-  RunHabits habits;           // of users, for texts
+  RunHabits habits;           // of users' run times, for texts only
   std::set<JobId> suspended;  // suspended jobs: the scheduler does not know their end
 };
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ctld/core/job/subject.h"
 #include "ctld/core/context.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/queue_list.h"
 #include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/forecast.h"
@@ -14,11 +14,11 @@ namespace gantry::core {
 namespace {
 
 constexpr Duration kLook = seconds(5);
-// With more such jobs each is looked at less often: a look takes up to a millisecond on large
-// partitions, and there are at most so many a second.
+// Looks per second, over all such jobs: a look takes up to a millisecond on large partitions. With
+// more jobs, each is looked at less often.
 constexpr std::uint64_t kLooksASecond = 50;
-// A queue with room may still have others that go first. So a job that moves and does not start
-// waits longer before it moves again, up to this.
+// A queue with free resources may have jobs that go first. So a job that moves and does not start
+// waits longer before it moves again, up to this time.
 constexpr Duration kLongestStay = hours(1);
 
 Duration stay_of(const JobMark& mark) {
@@ -55,7 +55,7 @@ std::optional<event::JobUpdated> other_queue(Context& ctx, const Job& job) {
   if (!job.queues) return std::nullopt;
   const sched::ClassKey& key = class_of(ctx.state, job);
   const Partition& present = ctx.state.partition(key.partition);
-  // The next plan starts it where it is.
+  // The next plan starts the job where it is.
   if (ctx.now < job.eligible + kLook && present.up() && starts_now(ctx, present, key.shape))
     return std::nullopt;
   for (const PartitionId other : *job.queues) {

@@ -1,7 +1,6 @@
 // A job may name several partitions, and several reservations. It is in one of them at a time: its
 // quota, its place in the order and its place on the timeline are that queue's, and it runs in that
-// reservation. While it waits it moves to another that it named as soon as that has room for it
-// now.
+// reservation. While it waits it moves to another that it named as soon as it could start there.
 #pragma once
 
 #include <optional>

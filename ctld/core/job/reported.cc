@@ -11,11 +11,11 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostGpusOfNode = 512;               // whole GPUs, or 64 GPUs in slices
+constexpr std::size_t kMostGpusOfNode = 512;  // GPUs of a node, whole; or 64 GPUs in slices
 constexpr std::size_t kMostInventoryText = 256 << 10;      // bytes of all texts of an inventory
 constexpr std::size_t kMostInventoryItems = 16'384;        // GPUs, links, slices, faults, profiles
-constexpr std::size_t kMostSeriesBytes = 8 << 10;          // of one series
-constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, on one node
+constexpr std::size_t kMostSeriesBytes = 8 << 10;          // bytes of one series
+constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds or bytes on one node
 
 }  // namespace
 

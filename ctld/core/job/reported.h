@@ -1,6 +1,6 @@
 // Limits reports of usage and times to values that are possible, because these are added up, shown,
-// and kept as long as the history. Nodes report whole attempts; the report of a step comes from a
-// program of its user, which may say anything.
+// and kept in the history. Nodes report whole attempts; the report of a step comes from a program
+// of its user, which may send anything.
 #pragma once
 
 #include "common/job/job_state.h"
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMostGpuName = 128;  // bytes
 // Clamps amounts that no machine can have used, and drops series that are too long.
 Usage held_to_possible(const Usage& usage);
 
-// Drops parts of which no node has so many. An inventory that is larger than any node's becomes one
+// Drops parts of which no node has so many. An inventory larger than any node's is replaced by one
 // without GPUs that says so.
 GpuInventory held_to_possible(GpuInventory gpus);
 

@@ -272,8 +272,8 @@ namespace {
 
 constexpr std::size_t kMostTaskList = 16 << 10;  // bytes of a row that is kept for good
 
-// An array can be cancelled in half a million pieces, and a list of them is 3.4 MB. What is long is
-// written with steps (every other task is a few bytes), and what is long all the same is cut.
+// An array can be cancelled in half a million pieces, and a list of them is 3.4 MB. So a long list
+// is written with steps (every other task then takes a few bytes), and cut if it is still too long.
 std::string task_list(const ArrayIndexes& indexes, const OrdinalSet& tasks) {
   const std::vector<IndexRange> ranges = indexes.ranges_of(tasks);
   std::string text = format_index_ranges(ranges);

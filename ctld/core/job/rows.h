@@ -13,7 +13,7 @@ proto::JobRow plain_row(const State& state, const Job& job);
 // The row as `gqueue` shows it now.
 proto::JobRow live_row(const Context& ctx, const Job& job);
 
-// The partitions that a waiting job named, as "day,night"; its only one if it named no more.
+// The partitions that a waiting job named, such as "day,night"; its only one if it named no more.
 std::string names_of_queues(const State& state, const Job& job);
 
 // The job's nodes, as "n[1-2,5]".

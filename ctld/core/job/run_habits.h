@@ -20,10 +20,12 @@ namespace gantry::core {
 
 class RunHabits {
  public:
-  static constexpr std::size_t kKept = 15;       // ended jobs of one user and name
-  static constexpr std::size_t kLeast = 3;       // with fewer nothing is said
-  static constexpr std::size_t kMost = 20'000;   // users with names; then it begins anew
-  static constexpr std::size_t kNameBytes = 64;  // of a name; longer ones share their beginning
+  static constexpr std::size_t kKept = 15;  // ended jobs of one user and name
+  static constexpr std::size_t kLeast = 3;  // with fewer ended jobs, nothing is predicted
+  static constexpr std::size_t kMost =
+      20'000;  // pairs of user and name; with more, all are forgotten
+  static constexpr std::size_t kNameBytes =
+      64;  // bytes of a name; longer names count as equal if they begin alike
 
   void note(Uid user, std::string_view name, Duration ran, Duration limit) {
     if (limit.us <= 0) return;
@@ -34,7 +36,8 @@ class RunHabits {
     of_[{user, std::string()}].add(permille);
   }
 
-  // The median, in thousandths of the limit: of jobs of this name, or else of all of the user's.
+  // The median of used time, in thousandths of the limit: of jobs of this name, or else of all jobs
+  // of the user.
   [[nodiscard]] std::optional<std::uint32_t> typical(Uid user, std::string_view name) const {
     for (const std::string& key : {std::string(name.substr(0, kNameBytes)), std::string()})
       if (const auto it = of_.find({user, key}); it != of_.end() && it->second.count >= kLeast)
@@ -45,7 +48,7 @@ class RunHabits {
  private:
   struct Last {
     std::array<std::uint16_t, kKept> permille{};
-    std::size_t count = 0;  // of those in use
+    std::size_t count = 0;  // how many of them are used
     std::size_t next = 0;
     void add(std::uint16_t value) {
       permille[next] = value;

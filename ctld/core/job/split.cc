@@ -35,7 +35,8 @@ Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
 
 void put_last_named_first(const State& state, const std::vector<proto::JobRef>& refs,
                           std::vector<Selected>& jobs) {
-  std::unordered_map<JobId, std::size_t> by_id, by_array;  // position at which each is named first
+  std::unordered_map<JobId, std::size_t> by_id,
+      by_array;  // position at which each job or array is first named
   for (std::size_t i = 0; i < refs.size(); ++i) {
     by_id.try_emplace(refs[i].id(), i);
     by_array.try_emplace(refs[i].job, i);

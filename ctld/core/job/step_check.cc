@@ -20,7 +20,8 @@ namespace gantry::core {
 
 Result<void> check_step(const Context& ctx, const Identity& who, const Job& job,
                         const proto::StepCreate& message) {
-  // A step runs as the job's owner, so to change a job, as a tenant's admin may, is not enough.
+  // A step runs as the job's owner, so the right to change a job, which a tenant's admin has, is
+  // not enough.
   if (job.uid != who.owner.uid && !is_admin(who))
     return fail(ErrorCode::permission_denied,
                 fmt::format("only the owner of job {} may start steps in it: they run as that user",

@@ -1,4 +1,4 @@
-// What a request for a step must keep to, and which number the step gets.
+// The rules that a request for a step must keep, and the number that the step gets.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace gantry::core {
 
 inline constexpr std::uint32_t kMaxStepTasks = 65'536;
 
-// permission_denied: `who` is neither the job's owner nor an administrator. limit_exceeded: the
-// request names too many tasks or nodes, or the job has had too many steps.
+// Errors: permission_denied if `who` is neither the job's owner nor an administrator;
+// limit_exceeded if the request names too many tasks or nodes, or the job has had too many steps.
 Result<void> check_step(const Context& ctx, const Identity& who, const Job& job,
                         const proto::StepCreate& message);
 

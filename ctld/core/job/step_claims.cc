@@ -16,7 +16,8 @@ namespace {
 
 using Counts = std::vector<std::uint32_t>;
 
-constexpr std::uint32_t kMostGpus = 65'535;  // more than any job has; times tasks it still fits
+constexpr std::uint32_t kMostGpus =
+    65'535;  // more than any job has; times the number of tasks it still fits
 
 // How many running steps have claimed each GPU of the job on this node.
 Counts users_of_gpus(const Job& job, const NodeRun& run) {
@@ -41,7 +42,7 @@ std::int64_t claimed_memory(const Job& job, const NodeRun& run) {
   return sum;
 }
 
-// The places of the job's GPUs on this node that are of the model that the step names.
+// The indexes of the job's GPUs on this node that are of the model that the step names.
 std::vector<std::uint16_t> gpus_on(const State& state, const NodeRun& run,
                                    const std::string& models) {
   const std::vector<std::string> wanted = split(models, '|');
@@ -58,8 +59,8 @@ std::vector<std::uint16_t> gpus_on(const State& state, const NodeRun& run,
   return out;
 }
 
-// A step of a job with --gpus-per-node=2 says --gpus-per-node=0 in order to ask in another way, as
-// the job's variables ask for 2 on each node.
+// A step of a job with --gpus-per-node=2 gives --gpus-per-node=0 to ask in another way, because
+// otherwise the job's variables ask for 2 on each node.
 bool counts_by_node(const proto::StepShape& shape) {
   return shape.gpus_per_node && (*shape.gpus_per_node > 0 || (!shape.gpus && !shape.gpus_per_task));
 }
@@ -86,7 +87,8 @@ Counts wanted_gpus(const proto::StepShape& shape, const Counts& tasks, const Cou
       more = true;
     }
   }
-  if (left > 0 && !out.empty()) out.front() += left;  // more than there are: refused by the caller
+  if (left > 0 && !out.empty())
+    out.front() += left;  // more GPUs than there are; the caller refuses it
   return out;
 }
 
@@ -129,7 +131,7 @@ Result<void> claim_memory(const State& state, const Job& job, const proto::StepS
     const NodeRun& run = *nodes[i];
     const std::int64_t cores = shape.all_cores ? static_cast<std::int64_t>(run.grant.cpus.size())
                                                : std::int64_t{tasks[i]} * cpus_per_task;
-    // Both are bounded by the grant, so that the product cannot overflow.
+    // Both factors are bounded by the grant, so the product cannot overflow.
     const std::int64_t each = std::min(shape.memory_per_cpu, run.grant.memory + 1);
     const std::int64_t wanted =
         shape.memory_per_node > 0 ? shape.memory_per_node : each * std::max<std::int64_t>(cores, 1);

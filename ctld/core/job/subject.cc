@@ -1,5 +1,5 @@
-// Whether a job may start, apart from resources; and the reasons of its own why it may not: held,
-// dependencies, its begin time, the limit of its array, licences.
+// Whether a job may start, apart from resources; and the reasons that belong to the job itself:
+// held, dependencies, its begin time, the limit of its array, licences.
 #include "ctld/core/job/subject.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace gantry::core {
 
 enum class Gate : std::uint8_t { open, waiting, never };
 
-// The dependencies of a job as a whole, without aftercorr of single tasks.
+// The state of all dependencies of a job, without aftercorr of single tasks.
 Gate dependency_gate(const Job& job);
 
 // The pending tasks of an array whose dependencies allow a start.

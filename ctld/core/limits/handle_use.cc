@@ -1,5 +1,5 @@
-// Messages about limits of use: what there is of each QOS and association, and a reset of what was
-// used up.
+// Messages about limits of use: the limits and use of each QOS and association, and a reset of the
+// use.
 #include <algorithm>
 #include <set>
 
@@ -84,7 +84,7 @@ class Rows {
     const auto& classes = ctx_.state.tenancy.compiled.classes;
     const auto& names = ctx_.state.tenancy.class_names;
     for (std::uint32_t i = 0; i < classes.size(); ++i) {
-      if (classes[i].name != names[i]) continue;  // it was removed
+      if (classes[i].name != names[i]) continue;  // the class was removed
       proto::UseRow& row = next();
       row.qos = names[i];
       row.limits = classes[i].limits;
@@ -147,7 +147,7 @@ class Rows {
   std::vector<proto::UseRow> rows_;
 };
 
-// Keeps what a user may see: what all jobs use together is the business of operators.
+// Keeps the rows that a user may see; the sum over all jobs is only for operators.
 void keep_own(const State& state, const Identity& who, std::vector<proto::UseRow>& rows) {
   const std::vector<std::string> tenants = tenants_of(state, who);
   const auto mine = [&](const proto::UseRow& row) {
@@ -188,7 +188,7 @@ Result<std::vector<std::string>> records_of(const State& state, const proto::Res
     return fail(ErrorCode::not_found, fmt::format("there is no account \"{}\"", m.account));
   std::vector<std::string> out;
   const auto top = share_of(state, *tenant, m.account, m.user);
-  if (!top) return out;  // it has never had a job
+  if (!top) return out;  // no job of the account has ever run
   for (const ShareNode& node : state.tenancy.shares)
     if (within(state, node.id, *top)) out.push_back(key_of_use(node.id));
   return out;

@@ -15,10 +15,10 @@
 namespace gantry::core {
 namespace {
 
-// Jobs of one list that go to the scheduler at one time. A list is looked at again whenever a job
-// starts or ends, so all that may start get there.
+// Number of jobs of one list that are offered to the scheduler at a time. A list is looked at again
+// whenever a job starts or ends, so all jobs that may start are offered in time.
 constexpr std::size_t kMostLetIn = 64;
-constexpr Duration kLookAtUse = seconds(10);  // at use that decays or runs out by itself
+constexpr Duration kLookAtUse = seconds(10);  // for use that decays or runs out by itself
 
 // Components of a heterogeneous job start together or not at all.
 bool held_back(const Context& ctx, const Job& job) {

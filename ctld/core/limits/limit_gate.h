@@ -11,12 +11,12 @@ namespace gantry::core {
 
 // True if a limit keeps the job from the scheduler now; it is listed then.
 bool limited(Context& ctx, const Job& job);
-// The same for a job that the plan starts: the scheduler is told that it may not.
+// The same for a job that the plan wants to start: the scheduler is told that it may not start.
 bool refused_by_limit(Context& ctx, const Job& job);
-void drop_limit(Context& ctx, JobId job);  // it no longer waits for a limit
-// Touches jobs that may start now. True if there are some.
+void drop_limit(Context& ctx, JobId job);  // the job no longer waits for a limit
+// Marks jobs that may start now as touched. Returns true if there are some.
 bool open_limits(Context& ctx);
-// Looks again at what time alone may allow: use that decays.
+// Looks again at jobs that may start because time has passed: recorded use decays.
 void look_at_limits(Context& ctx);
 
 }  // namespace gantry::core

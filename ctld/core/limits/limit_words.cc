@@ -10,7 +10,7 @@
 namespace gantry::core {
 namespace {
 
-// How Slurm's reasons spell a TRES. Some have an older spelling in some places.
+// How Slurm's reasons spell a TRES. In some reasons, some TRES have an older spelling.
 std::string word_of(bool qos, const std::string& tres) {
   if (tres == "cpu") return "Cpu";
   if (tres == "mem") return qos ? "Memory" : "Mem";

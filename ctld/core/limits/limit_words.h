@@ -1,4 +1,4 @@
-// What a limit of use that a job would pass is called: Slurm's name of the reason, and a clause for
+// The names of a limit of use that a job would exceed: Slurm's name of the reason, and a clause for
 // people.
 #pragma once
 
@@ -25,7 +25,7 @@ enum class LimitKind {
 
 // "QOSGrpCpuLimit", "AssocMaxJobsLimit"
 std::string reason_name(bool qos, LimitKind kind, const std::string& tres);
-// `subject` is whose limit it is; minutes for wall times.
+// `subject` is the user, account or QOS whose limit it is; wall times are in minutes.
 std::string limit_words(const std::string& subject, LimitKind kind, const std::string& tres,
                         double would, double limit);
 

@@ -21,7 +21,7 @@ using tenancy::UseLimits;
 
 constexpr double kUnit = static_cast<double>(tenancy::kUsageFactorUnit);
 
-// The share of a user, an account or a tenant; unset: no job of it has run.
+// The share of a user, an account or a tenant; unset if no job of it has run.
 std::optional<sched::ShareId> share_named(const State& state, std::optional<sched::ShareId> parent,
                                           const std::string& name) {
   const auto it = state.tenancy.share_ids.find({parent, name});
@@ -47,7 +47,7 @@ bool in_qos(const State& state, const UseKey& key, std::uint32_t qos) {
   return key.qos == qos || partition_qos(state, state.partition(key.partition)) == qos;
 }
 
-// A subject of an association, if it has limits.
+// Adds an association as a subject, if it has limits.
 void add_association(const State& state, const CompiledTenant& tenant, const std::string& account,
                      const std::string& user, std::vector<LimitSubject>& out) {
   const auto it = tenant.associations.find(user.empty() ? account : account + "/" + user);
@@ -60,7 +60,7 @@ void add_association(const State& state, const CompiledTenant& tenant, const std
   out.push_back(std::move(subject));
 }
 
-// True if a job of this key is one of the subject, an association.
+// True if a job of this key belongs to the subject, which is an association.
 bool of_association(const State& state, const UseKey& key, const LimitSubject& s) {
   if (s.share && below(state, key.share, *s.share)) return true;
   return std::any_of(s.below.begin(), s.below.end(),
@@ -167,13 +167,13 @@ std::vector<LimitSubject> subjects_of(const State& state, const UseDemand& deman
 
 namespace {
 
-// Goes through the limits of the subjects in their order and finds the first that is passed.
+// Checks the limits of the subjects in their order and finds the first that would be exceeded.
 class Judge {
  public:
   Judge(const State& state, const UseDemand& demand, Instant now)
       : state_(state), demand_(demand), now_(now), subjects_(subjects_of(state, demand)) {}
 
-  // `alone`: whether the job could start if no other one ran and nothing were used up.
+  // With `alone`, checks whether the job could start if no other job ran and nothing were used up.
   std::optional<Verdict> judge(bool alone) {
     taken_.clear();
     for (const LimitSubject& subject : subjects_) {
@@ -222,7 +222,7 @@ class Judge {
                        [](const LimitSubject& s) { return s.qos && s.limits->deny_on_limit; });
   }
 
-  // By the longest wall time, and by the minutes that a job may use.
+  // The longest time that the job may run, by the wall-time limit and by the remaining minutes.
   std::optional<Duration> wall() {
     taken_.clear();
     std::optional<Duration> least;
@@ -237,7 +237,7 @@ class Judge {
   }
 
  private:
-  // Whether this limit counts: none of a subject that goes before has it. A limit of groups counts
+  // Whether this limit applies: no earlier subject has the same limit. A limit of groups applies
   // for each association.
   bool takes(std::string_view limit, const LimitSubject& subject, bool group,
              const std::string& tres = {}) {
@@ -293,7 +293,7 @@ class Judge {
     return std::nullopt;
   }
 
-  // What the job adds to the nodes that others of the sum hold.
+  // The nodes that the job adds to those that other jobs of the sum use.
   [[nodiscard]] std::int64_t more_nodes(const UseSum& sum) const {
     std::int64_t more = asked("node");
     for (const std::string& name : demand_.required_nodes)
@@ -310,7 +310,7 @@ class Judge {
     return static_cast<double>((it == sum.held.end() ? 0 : it->second.amount) + asked(tres));
   }
 
-  // Minutes that running jobs may still use and that the job would, times their usage factors.
+  // The minutes that running jobs may still use plus those of the job, times their usage factors.
   [[nodiscard]] double running_with(const UseSum& sum, const std::string& tres) const {
     const auto it = sum.held.find(tres);
     const double running = it == sum.held.end() ? 0 : running_seconds(it->second, now_);

@@ -1,4 +1,4 @@
-// Limits of use as a subject: limit_gate.cc keeps jobs from the scheduler and looks at each start.
+// Limits of use as a subject: limit_gate.cc keeps jobs from the scheduler and checks each start.
 #include "ctld/core/limits/subject.h"
 
 #include "ctld/core/limits/limit_gate.h"

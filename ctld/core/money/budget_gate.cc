@@ -30,9 +30,10 @@ namespace {
 
 using tenancy::BudgetAction;
 
-constexpr std::size_t kMostNeeds = 4096;     // classes whose cost is remembered
-constexpr std::size_t kMostOpened = 4096;    // gates opened in one look
-constexpr Duration kLookAgain = hours(1);    // while something runs: prices may change
+constexpr std::size_t kMostNeeds = 4096;   // job classes whose cost is remembered
+constexpr std::size_t kMostOpened = 4096;  // jobs released in one look
+constexpr Duration kLookAgain =
+    hours(1);  // how often to look while something runs, because prices may change
 constexpr Duration kLookPause = seconds(5);  // least time between looks because of starts
 constexpr Money kNoLimit{INT64_MAX};         // cost of a job without a time limit
 
@@ -66,8 +67,8 @@ void remember(Context& ctx, const Job& job, Money need) {
   ctx.rt.money->needs.insert_or_assign(job.cls, BudgetNeed{class_of(ctx.state, job), need});
 }
 
-// The least that the job needs, before any plan has looked for nodes: a job that no budget lets
-// start anywhere must not keep room.
+// The least that the job needs, before any plan has looked for nodes. A job that no budget lets
+// start anywhere must not block resources.
 std::optional<Money> known_need(const Context& ctx, const Job& job,
                                 const std::vector<const BudgetAccount*>& budgets) {
   const auto known = ctx.rt.money->needs.find(job.cls);
@@ -79,8 +80,8 @@ std::optional<Money> known_need(const Context& ctx, const Job& job,
   return least_cost(ctx, job, left);
 }
 
-// Closes the gate for other jobs of the class too, which the scheduler would only offer in vain,
-// one by one.
+// Makes other jobs of the class wait too, because the scheduler would only offer them one by one in
+// vain.
 void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Money need) {
   const auto user = ctx.state.users.find(job.uid);
   if (user == ctx.state.users.end()) return;
@@ -94,7 +95,7 @@ void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Mo
   }
 }
 
-// The cost of jobs for which others are being preempted. They start soon, and then set it aside.
+// The cost of jobs for which others are being preempted. They start soon, and then reserve it.
 Money claimed_of(const Context& ctx, const BudgetAccount& account) {
   Money sum;
   for (const auto& [id, claim] : ctx.rt.money->claims) {
@@ -165,21 +166,23 @@ bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGran
 }
 
 bool claim_refused_by_budget(Context& ctx, JobId id, NodeId node, bool first) {
-  if (ctx.rt.money->gates.contains(id)) return true;  // an earlier decision of this plan closed it
+  if (ctx.rt.money->gates.contains(id))
+    return true;  // an earlier decision of this plan made the job wait
   const Job& job = ctx.state.jobs.at(id);
   const auto budgets = budgets_of(std::as_const(ctx.state), job);
   if (std::none_of(budgets.begin(), budgets.end(), [](const auto* b) { return holds(*b); }))
     return false;
   BudgetClaim& claim = ctx.rt.money->claims[id];
   if (!first && claim.jobs > 0) return false;
-  if (!job.is_array()) claim.jobs = 0;  // a new claim replaces the old one
+  if (!job.is_array()) claim.jobs = 0;  // a new record replaces the old one
   Bill bill = bill_on_nodes_like(ctx, job, node);
   bill.since = ctx.now;
   claim.need = most_of(ctx.state, job, bill, ctx.now, Duration{}).value_or(kNoLimit);
   for (const BudgetAccount* account : budgets) {
     if (!holds(*account)) continue;
     if (claim.need <= left_of(*account, ctx.now) - claimed_of(ctx, *account)) continue;
-    if (claim.jobs > 0) return true;  // the tasks that others leave for are to start
+    if (claim.jobs > 0)
+      return true;  // the tasks for which others were preempted are about to start
     close_gate(ctx, job, *account, Money{claim.need});
     sync_queue(ctx, ctx.state.jobs.at(id));
     ctx.turn.schedule = true;
@@ -198,7 +201,7 @@ void drop_claim(Context& ctx, JobId job, bool one_task) {
     return;
   }
   ctx.rt.money->claims.erase(it);
-  // Other jobs may have been refused because of this claim.
+  // Other jobs may have been refused because money was kept for this one.
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), ctx.state.jobs.at(job)))
     ctx.touched.budgets.push_back(account->budget.name);
 }
@@ -313,7 +316,8 @@ bool roll(Context& ctx) {
   return true;
 }
 
-// Moves waiting jobs that a budget lowered back into their own class if it has something left.
+// Moves waiting jobs that a budget lowered back into their own class if the budget has money left
+// again.
 void restore_lowered(Context& ctx) {
   std::vector<JobId> jobs;
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
@@ -361,7 +365,7 @@ bool reaches(Money spent, Money amount, std::uint32_t percent) {
          static_cast<__int128>(amount.micros) * percent;
 }
 
-// The greatest threshold that is reached and was not announced; 0 = none.
+// The greatest threshold that is reached and was not announced yet; 0 = none.
 std::uint32_t fresh_threshold(const BudgetAccount& account, const BudgetStand& stand) {
   std::uint32_t out = 0;
   std::vector<std::uint32_t> levels = account.budget.warn_at;
@@ -392,7 +396,7 @@ void announce(Context& ctx, const BudgetAccount& account, const BudgetStand& sta
   ctx.record(event::BudgetReached{std::move(a)});
 }
 
-// Moves `due` forward to when this account may reach something next.
+// Moves `due` forward to the time when this account may next reach a threshold or its end.
 void next_look(Context& ctx, const BudgetAccount& account, const BudgetStand& stand,
                std::optional<Instant>& due) {
   const auto at = [&](Instant t) { due = std::min(due.value_or(t), t); };

@@ -20,7 +20,8 @@ using tenancy::BudgetAction;
 using tenancy::BudgetPeriod;
 
 constexpr std::int64_t kDay = 86'400;
-constexpr Duration kLongestBill = hours(24 * 366);  // a longer bill is estimated in proportion
+constexpr Duration kLongestBill =
+    hours(24 * 366);  // the cost of a longer bill is estimated in proportion
 
 bool concerns(const BudgetAccount& account, const std::string& project, const std::string& user) {
   const Budget& b = account.budget;
@@ -85,7 +86,8 @@ std::vector<std::string> periods_so_far(const BudgetAccount& account, Instant at
   if (span.name.empty()) return {};
   const std::int64_t first = zone.local_of(span.from) / kDay;
   CivilDay day = civil_of(first);
-  if (day.day != 1) return {};  // a fixed one from within a month: earlier charges are not known
+  if (day.day != 1)
+    return {};  // a fixed budget that starts within a month: earlier charges are not known
   std::vector<std::string> out;
   const std::string last = month_at(zone, at);
   for (std::string month; month != last;) {
@@ -102,7 +104,7 @@ Money spent_in(const State& state, const BudgetAccount& account, const std::stri
   LedgerParts first;
   first.period = period;
   first.tenant = b.tenant;
-  // The names are cut to the length that keys keep.
+  // The names are cut to the length that keys have room for.
   const LedgerParts cut =
       ledger_parts(ledger_key({period, b.tenant, b.project, b.user, {}, {}, {}, {}, {}}));
   Money out;
@@ -236,7 +238,7 @@ void make_budgets(MutableState& state, Instant at) {
     Job& job = state.jobs.at(id);
     const bool covered = !budgets_of(std::as_const(state), job).empty();
     if (!covered && !job.active->bill.most) continue;
-    job.active->bill.most.reset();  // the accounts are new and have nothing set aside
+    job.active->bill.most.reset();  // the accounts are new and nothing is reserved yet
     set_aside(state, job);
     core::touch(state, job);
   }
@@ -324,7 +326,7 @@ Money amount_of(const BudgetAccount& account) {
 
 Money left_of(const BudgetAccount& account, Instant now) {
   const BudgetSpan span = span_at(account, now);
-  if (span.name.empty()) return tenancy::kMostBudget;  // outside its time the budget does not limit
+  if (span.name.empty()) return tenancy::kMostBudget;  // outside its time the budget has no limit
   const auto it = account.book->spent.find(span.name);
   const Money spent = it == account.book->spent.end() ? Money{} : it->second;
   return amount_of(account) - spent - account.reserved;
@@ -335,7 +337,7 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
     Instant from{};
     std::int64_t day = 0;
     Money spent;
-    std::optional<Instant> first;  // of the charges that are known
+    std::optional<Instant> first;  // time of the first known charge
   };
   std::map<std::string, BudgetStand> out;
   std::map<std::string, Pace> paces;

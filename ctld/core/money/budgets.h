@@ -1,4 +1,4 @@
-// Budgets at work: which jobs they apply to, what is spent from them in which period, and what is
+// How budgets apply: which jobs they apply to, what is spent from them in which period, and what is
 // set aside for running jobs. Like the ledger, all this is derived by apply() from the events of
 // jobs.
 //
@@ -35,18 +35,18 @@ std::vector<const BudgetAccount*> budgets_of(const State& state, const std::stri
 
 struct BudgetSpan {
   std::string name;  // "2026-11", "2026-Q4", "2026", "2026-W47", "fixed"; "" = not begun, or over
-  Instant from{}, to{};  // if name is "": until it begins, or no end
+  Instant from{}, to{};  // if name is "": from..to is the time before it begins, or without end
 };
 BudgetSpan span_at(const BudgetAccount& account, Instant t);
 
 // ---- for apply() and loading only
 
 // Call it when documents or prices have changed, after bills were brought up to date. Makes
-// accounts, opens and closes books, and sets aside anew for every running job.
+// accounts, opens and closes books, and reserves the cost of every running job again.
 void make_budgets(MutableState& state, Instant at);
-// Call it when everything is loaded: takes accounts and what is set aside from the records.
+// Call it when everything is loaded: takes accounts and reserved amounts from the records.
 void load_budgets(MutableState& state);
-void add_increases(MutableState& state);  // adds approved ones to the accounts
+void add_increases(MutableState& state);  // adds approved increases to the accounts
 
 void post_spent(MutableState& state, const BudgetList& budgets, const Piece& piece, Money cost);
 void post_credit(MutableState& state, const BudgetList& budgets, Instant at, Money credit);
@@ -57,13 +57,13 @@ void take_back(MutableState& state, Job& job);
 
 // ---- reading
 
-// The cost if the job runs to its limit plus `more`; nothing without a limit.
+// The cost if the job runs to its limit plus `more`; nullopt without a limit.
 std::optional<Money> most_of(const State& state, const Job& job, const Bill& bill, Instant start,
                              Duration more);
-// The amount with approved increases.
+// The amount of the budget with approved increases.
 Money amount_of(const BudgetAccount& account);
-// The amount that is neither spent in the present period nor set aside; it may be below 0. It is as
-// of the newest events: what running jobs cost since then is part of what is set aside.
+// The amount that is neither spent in the present period nor set aside; it may be below 0. It is
+// right as of the newest event; what running jobs cost since then is part of what is set aside.
 Money left_of(const BudgetAccount& account, Instant now);
 
 struct BudgetStand {
@@ -72,7 +72,7 @@ struct BudgetStand {
   Money reserved;  // set aside now
   Money forecast;  // expected to be spent at the end of the span
   Money rate;      // cost per hour of running jobs
-  // There is too little history for a forecast; it is then what is spent.
+  // True if there is too little history for a forecast; `forecast` is then what is spent.
   bool little_history = false;
 };
 // Figures of all budgets, by name.

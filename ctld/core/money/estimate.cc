@@ -6,9 +6,9 @@
 #include "common/text/text.h"
 #include "ctld/core/context.h"
 #include "ctld/core/money/ledger.h"
-#include "ctld/core/view_memory.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/gpu/gpu_share.h"
 #include "ctld/sched/gpu/mig.h"
 #include "ctld/sched/queue/geometry.h"
@@ -75,7 +75,7 @@ class Estimator {
         exclusive_(shape.exclusive || partition.declared->exclusive_nodes),
         plan_(std::move(plan)) {}
 
-  // The bill if all nodes are like this one.
+  // The bill of the job if all nodes are like this one.
   [[nodiscard]] Bill bill_of_kind(NodeId id) const {
     const std::uint32_t tasks = (demand_.tasks + demand_.min_nodes - 1) / demand_.min_nodes;
     Bill bill = bill_on({id}, {tasks});
@@ -104,7 +104,7 @@ class Estimator {
     }
   }
 
-  // The bill of the most expensive nodes that the job may get; all are of one kind.
+  // The bill on the most expensive nodes that the job may get, if all its nodes are like these.
   [[nodiscard]] Bill dearest() const {
     Bill best;
     Money rate{-1};
@@ -186,7 +186,7 @@ class Estimator {
     return rate_of(bill, now.book, now.hour_factor);
   }
 
-  // Cost per hour at the highest known prices, at any hour of the day.
+  // Highest cost per hour at the known prices, over all hours of the day.
   [[nodiscard]] Money most(const Bill& bill) const {
     Money out;
     each_price([&](const PriceBook& book, std::int64_t, std::int64_t highest) {
@@ -254,7 +254,7 @@ std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& parti
   Estimate out{estimator.per_hour(bill), std::nullopt, std::nullopt};
   if (!limit) return out;
   const std::uint64_t tasks = spec.array ? count_indexes(spec.array->ranges) : 1;
-  // The most is rounded up; it stays unset if it does not fit into 64 bits.
+  // `most` is rounded up; it stays unset if it does not fit into 64 bits.
   const __int128 most =
       (static_cast<__int128>(estimator.most(bill).micros) * limit->us + kMicrosecondsPerHour - 1) /
       kMicrosecondsPerHour * static_cast<__int128>(tasks);

@@ -18,15 +18,16 @@ struct Estimate {
                                   // requeued job may cost as much again
 };
 
-// Nothing if there are no prices. `where`: the expected place and start, if known. `spec` has been
+// nullopt if there are no prices. `where`: the expected place and start, if known. `spec` has been
 // validated.
 std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& partition,
                                       const JobSpec& spec, std::optional<Duration> limit,
                                       const Forecast* where);
 
 // The least that a queued job costs if it runs to its limit: on the cheapest nodes that hold it, at
-// the lowest known prices, apart from rounding. Nothing without a limit, or if no node holds it.
-// The search stops at a cost of `enough` or less, so such a result may be more than the least.
+// the lowest known prices, apart from rounding. nullopt without a limit, or if the job fits on no
+// node. The search stops at a cost of `enough` or less, so such a result may be more than the
+// least.
 std::optional<Money> least_cost(const Context& ctx, const Job& job, Money enough);
 // The bill of a queued job on as few nodes as it may get, if all are like this one.
 Bill bill_on_nodes_like(const Context& ctx, const Job& job, NodeId node);

@@ -1,5 +1,5 @@
 // ListBudgets, and increases of a budget or of quota: a tenant's admin asks for one, a platform
-// admin decides it, and it is taken back when its time is over.
+// admin decides it, and it ends when its time is over.
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -21,9 +21,9 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::string_view kLabel = "label:";         // of the tenant
-constexpr std::string_view kJobLabel = "job-label:";  // of the job
-constexpr std::size_t kMaxLedgerRows = 50'000;        // in a reply
+constexpr std::string_view kLabel = "label:";         // a label of the tenant
+constexpr std::string_view kJobLabel = "job-label:";  // a label of the job
+constexpr std::size_t kMaxLedgerRows = 50'000;        // rows in a reply
 
 struct LedgerColumn {
   std::string_view name;
@@ -201,7 +201,7 @@ class Report {
   std::map<std::string, bool> seen_;  // tenants in which the asker has a role
 };
 
-// Costs and income of the platform in months for which costs are known, for those who see all
+// Costs and income of the platform in months for which costs are known; for askers who see all
 // tenants.
 std::vector<proto::Recovery> recovery_of(const State& state, const proto::QueryLedger& query,
                                          Instant now) {

@@ -1,4 +1,4 @@
-// Works out what a start holds, by thing and node pool: the lines of its bill. See ledger.h.
+// Works out what a start holds, by item and node pool: the lines of its bill. See ledger.h.
 #include <algorithm>
 
 #include "ctld/core/money/ledger.h"
@@ -9,7 +9,7 @@
 namespace gantry::core {
 namespace {
 
-// Collects the lines of one attempt, in the order in which they come up.
+// Collects the lines of one attempt, in the order in which they are found.
 class HoldingBuilder {
  public:
   void begin_node() { out_.held.emplace_back(); }
@@ -20,10 +20,10 @@ class HoldingBuilder {
     add(pool, std::move(item), kMebibyteUnit, amount.value());
   }
   void add(const std::string& pool, std::string item, MegabyteRate amount) {
-    add(pool, std::move(item), kThousandthsUnit, amount.value());  // of a GB/s
+    add(pool, std::move(item), kThousandthsUnit, amount.value());  // thousandths of a GB/s
   }
   void add(const std::string& pool, std::string item, MegabitRate amount) {
-    add(pool, std::move(item), kThousandthsUnit, amount.value());  // of a Gbit/s
+    add(pool, std::move(item), kThousandthsUnit, amount.value());  // thousandths of a Gbit/s
   }
   // `unit`: the amount that the price of the item is for.
   void add(const std::string& pool, std::string item, GpuThousandths unit, GpuThousandths amount) {

@@ -21,7 +21,7 @@ constexpr char kPart = '\x1f';         // separates the parts of a key; no name 
 constexpr std::size_t kMostPart = 64;  // bytes of most parts of a key; longer names are cut
 constexpr std::size_t kLongPart = 80;
 static_assert(9 + 5 * (kMostPart + 1) + 2 * (kLongPart + 1) <= store::kMaxKeyBytes);
-// With labels the plan's place holds both.
+// The part of the key for the plan also holds the labels, if there are any.
 constexpr std::size_t kShortPlan = kMostPart - kLabelsWordBytes - 1;
 
 std::string_view job_type_of(const Job& job) {
@@ -42,8 +42,8 @@ LedgerParts parts_of(const State& state, const Job& job) {
   return out;
 }
 
-// Brings a bill up to `to`. For each piece of time, `post` gets what each line grew by: held, cost,
-// list.
+// Brings a bill up to `to`. For each piece of time, calls `post` with the growth of each line:
+// held, cost, list.
 template <class Post>
 void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant to, Post&& post) {
   while (bill.since < to) {
@@ -137,7 +137,7 @@ LedgerParts ledger_parts(const std::string& key) {
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum) {
   const LedgerParts parts = ledger_parts(key);
   if (!sum.labels.empty()) ledger.labels[parts.tenant].insert(sum.labels);
-  if (parts.period.find('W') != std::string::npos) return;  // months already count it
+  if (parts.period.find('W') != std::string::npos) return;  // the sums of months already count it
   add_sum(ledger.totals[{parts.tenant, parts.job_type, parts.item}], sum, held_unit(parts.item));
 }
 
@@ -170,7 +170,8 @@ std::string plan_of(const State& state, const Job& job, Instant now) {
 
 namespace {
 
-// A wait for the user's own dependency, date or hold, or after a failed start, is no queue time.
+// A wait for the user's own dependency, date or hold, or after a failed start, is not counted as
+// queue time.
 bool is_queue(Reason reason) {
   return reason != Reason::dependency && reason != Reason::begin_time &&
          reason != Reason::held_user && reason != Reason::requeued;
@@ -252,7 +253,7 @@ void stop_charging(MutableState& state, Job& job, Instant at) {
 }
 
 void go_on_charging(MutableState& state, Job& job, Instant at) {
-  charge(state, job, at);  // charges nothing: it brings the bill up to now
+  charge(state, job, at);  // charges nothing for what follows: only brings the bill up to now
   each_held(job, 1);
 }
 
@@ -279,9 +280,9 @@ tenancy::CreditPart credit_of(const tenancy::PriceBook* book, EndedBy why) {
 
 constexpr std::int64_t kMillionths = 1'000'000;
 
-// Uses what the driver reported; a GPU or slice without a report counts as used.
+// Counts what the driver reported; a GPU or slice without a report counts as used.
 std::int64_t idle_gpu_millionths(const Usage& usage, std::string_view item) {
-  std::string name(item.substr(item.find(':') + 1));  // "h100 1g.10gb", as GpuUsage has it
+  std::string name(item.substr(item.find(':') + 1));  // "h100 1g.10gb", as in GpuUsage
   std::replace(name.begin(), name.end(), ':', ' ');
   std::int64_t devices = 0, idle = 0;
   for (const GpuUsage& gpu : usage.gpus) {
@@ -292,15 +293,15 @@ std::int64_t idle_gpu_millionths(const Usage& usage, std::string_view item) {
   return devices == 0 ? 0 : idle * (kMillionths / 1000) / devices;
 }
 
-// The part of one thing on all its nodes that a job did not use, in millionths of what it held.
-// Cores and memory go by what the kernel counted. Nothing is known of scratch, and io and
-// net are most rates, so none of these is idle.
+// The part of one item on all its nodes that a job did not use, in millionths of what it held. For
+// cores and memory, the kernel's counters decide. Scratch is not measured, and io and net are upper
+// limits, so none of these counts as idle.
 std::int64_t idle_millionths(const Active& active, std::string_view item) {
   if (item.starts_with("gpu:")) return idle_gpu_millionths(active.usage, item);
   if (item != "cpu" && item != "memory") return 0;
   const std::int64_t unit = held_unit(item);
   __int128 held = 0;        // amount x microseconds
-  std::int64_t widest = 0;  // amount on one node
+  std::int64_t widest = 0;  // largest amount on one node
   const std::vector<BillLine>& lines = active.bill.lines;
   for (const BillLine& line : lines)
     if (line.what.item == item)
@@ -310,7 +311,7 @@ std::int64_t idle_millionths(const Active& active, std::string_view item) {
       if (lines.at(part.line).what.item == item) widest = std::max(widest, part.amount);
   if (held <= 0 || widest <= 0) return 0;
   const Usage& usage = active.usage;
-  // The peak is that of the node with the largest one; the other nodes may have used less.
+  // The peak is that of the node with the highest peak; the other nodes may have used less.
   const __int128 used =
       item == "cpu" ? static_cast<__int128>(usage.cpu_user_us + usage.cpu_system_us) * unit
                     : held * mebibytes_for(ByteCount{usage.memory_peak_bytes}).value() / widest;

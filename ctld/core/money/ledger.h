@@ -1,8 +1,8 @@
 // The ledger: who held what for how long, and what it cost. apply() derives it from the events of
 // jobs, so it is the same however often the journal is replayed.
 //
-// - Charges are for what was held, from the placement until each node has let go. For an exclusive
-//   node that is everything that it has for jobs.
+// - Charges are for what was held, from the placement until each node is released. For an exclusive
+//   node that is all that the node offers to jobs.
 // - A bill has a line for each thing and node pool. A line is rounded once (common/money/money.h).
 // - Time is cut where prices, hours of the day, months or weeks change (prices.h). Each piece is
 //   posted to the sums of its month and of its week, in the tenant's time zone.
@@ -46,13 +46,14 @@ std::int64_t held_unit(std::string_view item);
 // ---- for apply() only
 
 void open_bill(MutableState& state, const event::JobPlaced& e, Job& job, Instant at);
-void charge(MutableState& state, Job& job, Instant to);  // no-op without a bill, or if `to` is past
+void charge(MutableState& state, Job& job,
+            Instant to);  // does nothing without a bill, or if `to` is past
 // From a suspension to its end nothing is charged, although everything is held.
 void stop_charging(MutableState& state, Job& job, Instant at);
 void go_on_charging(MutableState& state, Job& job, Instant at);
 void release_held(MutableState& state, Job& job, const NodeRun& run, Instant at);
 void save_bill(MutableState& state, Job& job, Instant saved);  // at a checkpoint
-// Call it after the last node has let go, before the attempt is forgotten.
+// Call it after the last node is released, before the attempt is forgotten.
 enum class EndedBy : std::uint8_t { itself, preemption, node_failure, launch_failure };
 void settle_bill(MutableState& state, Job& job, Instant at, EndedBy why);
 void charge_all(MutableState& state, Instant at);  // call it before prices change
@@ -61,14 +62,14 @@ void post_charge(MutableState& state, const proto::PostedCharge& charge);
 // ---- reading
 
 struct JobCost {
-  Money cost;                 // of all attempts, up to now
+  Money cost;                 // cost of all attempts, up to now
   Money credit;               // the part of `cost` that is credited
   std::optional<Money> rate;  // per hour, while the job holds something
 };
-// Nothing if there are no prices, or the job has never been placed.
+// nullopt if there are no prices, or if the job has never been placed.
 std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now);
 
-// The total of a bill at `to` if it goes on unchanged.
+// The total of a bill at `to` if what it holds stays the same.
 Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Instant to);
 // Cost per hour at `at`, of a bill or of a job that holds something.
 Money rate_at(const PriceTable& prices, const TimeZone& zone, const Bill& bill, Instant at);
@@ -76,11 +77,11 @@ Money rate_at(const PriceTable& prices, const TimeZone& zone, const Bill& bill, 
 // Calls `take` with what jobs that hold something now will add to the sums, up to `now`.
 using Accrual = std::function<void(const LedgerParts& parts, const LedgerSum& more)>;
 void accrue(const State& state, Instant now, const Accrual& take);
-// The same for one job, piece of time by piece of time.
+// The same for one job, with each piece of time by itself.
 using PieceCost = std::function<void(const Piece& piece, Money cost)>;
 void accrue(const State& state, const Job& job, Instant now, const PieceCost& take);
 
-// Adds a sum that was loaded to what is derived: totals, and labels of the tenant.
+// Adds a loaded sum to the derived values: totals, and labels of the tenant.
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum);
 
 // Jobs that hold something, each once.

@@ -23,7 +23,7 @@ namespace gantry::core {
 struct BudgetGate {
   std::string budget;
   Money need;
-  ClassId cls{};  // the gate closed for this class and account: others are tried again
+  ClassId cls{};  // the budget made this class and account wait: others are tried again
   NameId account{};
 };
 // The cost of a start of this class when a budget last had too little left for it.
@@ -31,8 +31,8 @@ struct BudgetNeed {
   sched::ClassKey key;
   Money need;
 };
-// Jobs are being preempted to make room for this one: what one start of it costs, and for how many
-// starts (tasks of an array) they make room.
+// Jobs are being preempted to make room for this job: the cost of one start, and for how many
+// starts (tasks of an array) there will be room.
 struct BudgetClaim {
   Money need;
   std::uint32_t jobs = 0;
@@ -40,9 +40,10 @@ struct BudgetClaim {
 
 struct BudgetMemory {
   std::unordered_map<JobId, BudgetGate> gates;
-  std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need
+  std::map<std::string, std::set<std::pair<Money, JobId>>>
+      gated;  // by budget, then by the cost of a start
   std::unordered_map<ClassId, BudgetNeed> needs;
-  std::map<JobId, BudgetClaim> claims;  // where a budget holds jobs back
+  std::map<JobId, BudgetClaim> claims;  // kept only while a budget makes jobs wait
   std::optional<Instant> month_due;     // when shared costs of a month are posted (posted.h)
   std::optional<Instant> budgets_due;   // when a period ends or a threshold may be reached
   Instant budgets_seen{};

@@ -111,7 +111,7 @@ LabelUse use_of(const Job& job) {
   return out;
 }
 
-// Users choose values, so there may be any number of them.
+// Users choose these values, so there may be any number of them; keeps those with the most jobs.
 LabelUses with_most_jobs(const LabelUses& all) {
   if (all.size() <= kMostLabelValues) return all;
   std::vector<LabelUses::const_iterator> order;

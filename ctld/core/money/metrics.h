@@ -1,6 +1,6 @@
 // The text of the controller's GET /metrics for one tenant or for all: counters of the ledger over
-// all time, what is held now, also by labels of jobs, and budgets. The cost grows with series and
-// running jobs; the sums of single months are not looked at.
+// all time, what is held now, also by labels of jobs, and budgets. The time that it takes grows
+// with series and running jobs; the sums of single months are not read.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace gantry::core {
 
-// Of each key of labels so many series are shown, those of the most jobs; the others are one of the
-// value "other".
+// For each label key, at most this many series are shown, those with the most jobs; the others are
+// summed up under the value "other".
 inline constexpr std::size_t kMostLabelValues = 50;
 
-// `tenant`: only its series; unset: all. `labels`: keys by which running jobs are counted. Returns
-// the text format of Prometheus.
+// `tenant`: only its series; unset: all. `labels`: the keys by which running jobs are counted.
+// Returns the text format of Prometheus.
 std::string metrics_text(const State& state, Instant now, const std::optional<std::string>& tenant,
                          const std::vector<std::string>& labels);
 

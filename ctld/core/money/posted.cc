@@ -221,7 +221,7 @@ void close_months(Context& ctx) {
     return;
   const Month present = month_of(prices.zone, ctx.now);
   std::optional<Month> last = last_posted(ctx.state);
-  if (!last) {  // begin with this month
+  if (!last) {  // start with this month
     event::ChargesPosted e;
     e.batch.name = std::string(kMonthNames) + present.before().name();
     e.batch.at = ctx.now;

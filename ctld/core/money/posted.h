@@ -11,7 +11,8 @@
 
 namespace gantry::core {
 
-// Wait this long after a month ends in the cluster's time zone; then it is over for every tenant.
+// A month counts as over this long after its end in the cluster's time zone; then it is over for
+// every tenant.
 inline constexpr Duration kMonthMargin = hours(36);
 
 // Posts the months that are over; sets BudgetMemory::month_due.

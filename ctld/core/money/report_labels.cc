@@ -50,8 +50,8 @@ std::string line_of_labels(std::string_view labels) {
   return out;
 }
 
-// FNV-1a. A user who makes two texts of one word only mixes up what their own jobs cost: tenant,
-// project and user are other parts of the key.
+// FNV-1a. A user who finds two texts with one hash only mixes up the costs of own jobs, because
+// tenant, project and user are other parts of the key.
 std::string labels_word(std::string_view labels) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -10,15 +10,15 @@
 
 namespace gantry::core {
 
-// A tenant has at most this many different texts in the ledger; what comes later has the value
-// "other" for each of its labels, because users choose values.
+// A tenant has at most this many different texts in the ledger, because users choose the values.
+// Each later text has the value "other" for all labels.
 inline constexpr std::size_t kMostReportedLabels = 1'000;
 inline constexpr std::string_view kOtherLabel = "other";
 
-// A line KEY=VALUE for each of `keys` that the job has, in their order; "" = it has none.
+// A line KEY=VALUE for each of `keys` that the job has, in their order; "" if it has none.
 std::string reported_labels(const State& state, const Job& job,
                             const std::vector<std::string>& keys);
-// The value of one key in such a text; "" = none.
+// The value of one key in such a text; "" if the key is not there.
 std::string label_in(std::string_view labels, std::string_view key);
 // Returns the same as one line, "team=nlp,code=p7". In values a backslash stands before each comma
 // and each backslash.

@@ -1,4 +1,4 @@
-// Budgets and posted months as subjects: budget_gate.cc keeps jobs from the scheduler and looks at
+// Budgets and posted months as subjects: budget_gate.cc keeps jobs from the scheduler and checks
 // each start.
 #include "ctld/core/money/subject.h"
 
@@ -22,7 +22,7 @@ std::optional<Instant> budgets_due(const Context& ctx) {
   return ctx.rt.money->budgets_due;
 }
 
-// Says what the budget has spent, set aside and left.
+// Adds the words about what the budget has spent, set aside and left.
 void say_budget(const WhyAsked& asked, const std::optional<Verdict>& verdict) {
   if (!verdict) return;
   asked.say(asked, *verdict);

@@ -4,9 +4,9 @@
 
 #include "common/proto/neighbours.h"
 #include "common/text/hash.h"
-#include "ctld/core/neighbours/memory.h"
 #include "config/config.h"
 #include "ctld/core/context.h"
+#include "ctld/core/neighbours/memory.h"
 #include "ctld/core/neighbours/neighbours.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
@@ -16,7 +16,7 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kMostPairs = 256;
-constexpr std::uint32_t kSureEnough = 65;  // percent, as for holding somebody back
+constexpr std::uint32_t kSureEnough = 65;  // percent, as for throttling a job
 
 ApartJobs jobs_like(const State& state, const Job& job) {
   return {state.names.text(job.user), state.names.text(job.name),

@@ -15,7 +15,7 @@ struct ApartJobs {
 };
 struct Apart {
   Instant until{};
-  ApartJobs first, second;  // in the order of their numbers
+  ApartJobs first, second;  // ordered by their numbers
 };
 
 struct NeighbourMemory {

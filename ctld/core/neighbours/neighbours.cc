@@ -28,7 +28,7 @@ constexpr std::size_t kMostFindings = 128, kMostHolds = 128, kMostBy = 16, kMost
 constexpr Duration kTellAgain = minutes(10);
 constexpr std::uint32_t kSureEnoughToTell = 50;  // percent
 
-// Keeps only what a node says of its own jobs, as for their GPUs.
+// Keeps only what a node reports of its own jobs, as with reports about their GPUs.
 proto::NodeSharing of_own_jobs(const Node& node, proto::NodeSharing said) {
   const auto is_here = [&](const proto::AttemptKey& key) {
     return std::binary_search(node.jobs.begin(), node.jobs.end(), key.job);
@@ -55,7 +55,7 @@ std::string thing(proto::SharedResource resource, const std::string& device) {
   return device.empty() ? name : name + " " + device;
 }
 
-// The jobs that are the cause, for somebody who sees only some of them.
+// The jobs that are the cause, for an asker who sees only some of them.
 std::string causes(const State& state, const proto::SharingFinding& f, const SeesJob& sees,
                    const Job* self) {
   std::string out;
@@ -120,7 +120,7 @@ proto::NeighbourEvent event_of(const std::string& node, const proto::SharingFind
   return e;
 }
 
-// The jobs whose owner may read of this job by name: those of its tenant, or else of its user.
+// The jobs whose owners may read this job's name: those of its tenant, or else of its user.
 SeesJob seen_from(const State& state, const Job& job) {
   return [&state, &job](const Job& other) {
     const std::string& mine = state.partition(class_of(state, job).partition).payer();

@@ -1,8 +1,7 @@
-// Who takes what from whom on the nodes, as their daemons say in heartbeats (proto::NodeSharing).
-// It is kept in Runtime: after a restart the nodes say it again.
+// Which job slows down which other job on the nodes, as their daemons report in heartbeats
+// (proto::NodeSharing). It is kept in Runtime: after a restart the nodes report it again.
 //
-// What is told of another tenant's job is that there is one: neither its name, nor its user, nor
-// its tenant.
+// Another tenant's job is mentioned only as existing: without name, user or tenant.
 #pragma once
 
 #include <functional>
@@ -15,16 +14,16 @@
 
 namespace gantry::core {
 
-// The job whose attempt this is, while it is active; null: it is over.
+// The job of this attempt, while it is active; null if the attempt is over.
 const Job* active_job(const State& state, const proto::AttemptKey& key);
 
-// Takes over what a node says of its own jobs, writes what is new into the log, and tells the jobs
-// that are held up or held back, in their standard error.
+// Takes over what a node reports of its own jobs, logs what is new, and tells the jobs that are
+// slowed down or throttled, in their standard error.
 void take_sharing(Context& ctx, NodeId node, proto::NodeSharing&& said);
 
 // Whether the asker sees this job.
 using SeesJob = std::function<bool(const Job&)>;
-// All that is known of the job's nodes that concerns it, the oldest first.
+// All that is known of the job's nodes and concerns the job, the oldest first.
 std::vector<proto::NeighbourEvent> neighbour_events(const Context& ctx, const Job& job,
                                                     const SeesJob& sees);
 

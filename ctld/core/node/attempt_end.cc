@@ -26,7 +26,8 @@ AttemptTimes attempt_times(const Context& ctx, const Job& job, NodeId node,
   if (!report.ran || (!known && !report.started)) return {known, told_end};
   const Duration ran = std::clamp(*report.ran, Duration{}, ctx.now - placed);
   Instant started = known ? *known : told_time(ctx, node, *report.started, placed);
-  started = std::min(started, ctx.now - ran);  // not before `placed`: `ran` is no longer
+  started =
+      std::min(started, ctx.now - ran);  // not before `placed`, because `ran` is at most that long
   return {batch_node ? std::optional(started) : std::nullopt, started + ran};
 }
 

@@ -9,7 +9,7 @@
 
 namespace gantry::core {
 
-// The one answer to a token that does not count, whatever is wrong with it.
+// The same answer for every token that is not valid, whatever the reason.
 inline constexpr std::string_view kTokenRefused =
     "this enrolment token does not count here: it was used, was taken back, has expired, or is for "
     "another node or cluster; an administrator makes another one with gctl enroll --token";

@@ -36,7 +36,7 @@ namespace {
 constexpr std::size_t kMaxOptions = 2000;   // in one page of ShowConfig
 constexpr std::size_t kMostFeatures = 256;  // of one node, by an operator
 
-// The nodes that an UpdateNodes is about, with the reason for them: one Target for the nodes that
+// The nodes that an UpdateNodes is about, each group with its reason: one Target for the nodes that
 // it names, or one for each domain of the topology.
 struct Target {
   std::vector<NodeId> nodes;
@@ -87,7 +87,7 @@ void update_node(Context& ctx, const Node& node, proto::NodeAction action,
   }
 }
 
-// Checks what the request says besides the state, and brings it into the form of the event.
+// Checks the request apart from the state that it asks for, and turns it into the event.
 Result<void> check_notes(proto::UpdateNodes& m) {
   if (m.features && m.file_features)
     return fail(ErrorCode::invalid_argument, "features are either given or those of gantry.yaml");
@@ -145,7 +145,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&&
   for (const Target& some : *all)
     for (const NodeId id : some.nodes) {
       const Node& node = ctx.state.node(id);
-      // The jobs of a node that answers are ended by cancelling them.
+      // A node that answers is not declared dead: its jobs can be cancelled.
       if (m.action == proto::NodeAction::dead && node.health == NodeHealth::up &&
           ctx.link(id).session != 0)
         return refuse(
@@ -192,8 +192,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& 
                    fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
   if (node->public_key != m.public_key) {
     const NodeId id = node->id;
-    ctx.rt.links->all.at(id.value()).session =
-        0;  // the old key does not speak for the node any more
+    ctx.rt.links->all.at(id.value()).session = 0;  // the node's old key is not valid any more
     ctx.record(event::NodeEnrolled{id, m.public_key});
   }
   if (!m.token_hash.empty()) ctx.record(event::EnrollTokensGone{{m.token_hash}});

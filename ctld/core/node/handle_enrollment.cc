@@ -1,4 +1,4 @@
-// Tokens of nodes and keys of nodes: made, listed, taken back. See common/proto/control.h.
+// Enrolment tokens and keys of nodes: made, listed, revoked. See common/proto/control.h.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -77,7 +77,7 @@ Result<void> revoke(Context& ctx, const std::string& what) {
   return {};
 }
 
-// The jobs of the node run on; it is lost, and found again with its next key.
+// The jobs of the node continue; it counts as lost until it comes back with its next key.
 Result<void> revoke_key(Context& ctx, const std::string& name) {
   ASSIGN(node, declared_node(ctx.state, name));
   if ((*node)->public_key.empty())

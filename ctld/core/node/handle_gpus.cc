@@ -25,8 +25,8 @@ using proto::NodeAction;
 struct Named {
   NodeId node{};
   std::string uuid;
-  bool drained = false;  // an operator drained it
-  bool failed = false;   // its node reports a fault
+  bool drained = false;  // an operator drained the GPU
+  bool failed = false;   // the GPU's node reports a fault
 };
 
 // Finds a GPU by its number, by its UUID, or by the UUID of one of its slices.
@@ -103,7 +103,7 @@ void update_gpus(Context& ctx, const ClientRequest& from, const proto::UpdateNod
       const bool twice = std::any_of(wanted.begin(), wanted.end(), [&](const Named& w) {
         return w.node == found->node && w.uuid == found->uuid;
       });
-      if (twice) continue;  // for example by two of its slices
+      if (twice) continue;  // named twice, for example by two of its slices
       if (auto may = drains ? Result<void>{} : may_resume(ctx, *found, gpu); !may)
         return refuse(ctx, from, may.error());
       wanted.push_back(*found);

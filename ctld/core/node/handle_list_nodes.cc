@@ -1,9 +1,10 @@
 // ListNodes and ListPartitions: the cluster as the asker sees it, page by page.
 //
 // A page holds the loop for a few milliseconds at most, whatever the number of nodes, partitions
-// and tenants, because it ends after a fixed number of rows or of names looked at. Rows share the
-// lists that have the names of their partitions or nodes (node_sets.h). The form without pages, for
-// commands of earlier releases, has names in each row and is refused if no message can hold it.
+// and tenants, because it ends after a fixed number of rows or names. Rows share the lists that
+// have the names of their partitions or nodes (node_sets.h). Commands of earlier releases ask
+// without pages: then each row has its names, and the request is refused if the answer does not fit
+// into a message.
 #include <algorithm>
 #include <unordered_map>
 
@@ -32,7 +33,7 @@ namespace {
 constexpr std::size_t kPageNodes = 1000;    // rows in one ListNodesReply
 constexpr std::size_t kPageGpuNodes = 200;  // rows with GPUs, which are most of a row
 constexpr std::size_t kPageQueues = 1000;   // rows in one ListPartitionsReply
-constexpr std::size_t kPageNames = 20'000;  // names looked at; a page's last list may exceed it
+constexpr std::size_t kPageNames = 20'000;  // names read for a page; its last list may exceed it
 constexpr std::size_t kLeastNodeRow = 60;   // rough bytes of an encoded row without its names
 constexpr std::size_t kLeastQueueRow = 20;
 
@@ -173,7 +174,7 @@ class SeenPartitions {
   struct Names {
     std::vector<PartitionId> partitions;
     std::size_t bytes = 0;              // size of their names
-    bool wanted = false;                // a partition that was asked for is among them
+    bool wanted = false;                // whether a partition that was asked for is among them
     std::optional<std::uint32_t> list;  // number of the list in this page
   };
   Names& of(NodeId node) {

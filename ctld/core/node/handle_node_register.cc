@@ -29,8 +29,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostLayers = 64;      // of isolation, that a node can lack
-constexpr std::size_t kMostTransport = 128;  // bytes of what a node says of its transport
+constexpr std::size_t kMostLayers = 64;      // layers of isolation that a node can lack
+constexpr std::size_t kMostTransport = 128;  // bytes of a node's text about its transport
 
 NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) {
   NodeFacts facts;
@@ -120,7 +120,7 @@ std::vector<proto::AttemptKey> missing_from(const Context& ctx, NodeId node, boo
   return missing;
 }
 
-// Takes over the state that the node reports of attempts that belong there.
+// Takes over what the node reports of the attempts that should run there.
 void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStatus>& listed) {
   for (const proto::AttemptStatus& status : listed) {
     if (status.phase == proto::AttemptPhase::held)
@@ -128,8 +128,8 @@ void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStat
     if (status.phase != proto::AttemptPhase::running) continue;
     handle(ctx, node, proto::Started{status.key, status.started.value_or(Instant{})});
     note_sleep(ctx, node, status.key, status.asleep);
-    // An earlier answer may have been lost. If the attempt is frozen now, the node says so after
-    // this.
+    // An earlier answer may have been lost. If the attempt is frozen now, the node reports that
+    // afterwards.
     const Job* job = ctx.state.jobs.find(status.key.job);
     const NodeRun* run = job && job->attempt == status.key.attempt ? run_of(*job, node) : nullptr;
     if (run != nullptr && run->frozen) handle(ctx, node, proto::Frozen{status.key, false});
@@ -152,8 +152,8 @@ static void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   link.next_seq = 1;
   link.last_seen = ctx.now;
   const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
-  // A registration may have waited long before it is heard, as when the controller stood still. So
-  // what is known of the node's clock is kept, but for a machine that has started anew.
+  // A registration may be read long after it was sent, for example when the controller was stopped.
+  // So the known offset of the node's clock is kept, unless the machine was rebooted.
   if (rebooted) link.clock = {};
   link.clock.heard(message.sent, ctx.now);
 
@@ -175,7 +175,7 @@ static void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
     link.facts = std::move(facts);
   else if (!(facts == node.facts))
     ctx.record(event::NodeRegistered{id, std::move(facts)});
-  // Only an older copy of the store, put back, can be behind its nodes.
+  // The nodes can know newer jobs only if an older copy of the store was restored.
   if (highest > ctx.state.last_job &&
       highest.value() - ctx.state.last_job.value() <= proto::kMostIdsAhead)
     ctx.record(event::NodeRegistered{id, node.facts, highest});
@@ -187,14 +187,14 @@ static void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   judge_listed(ctx, id, listed, answer);
   ctx.send(id, std::move(answer));
   take_phases(ctx, id, listed);
-  // In the new session, everything has to be said to this node anew.
+  // In the new session, everything has to be sent to this node again.
   for (const JobId job : ctx.state.node(id).jobs) ctx.touched.jobs.push_back(job);
   ctx.touched.nodes.push_back(id);
 }
 
-// A registration may come late or twice, and then attempts that it does not list may exist all the
-// same. But a node takes only the session of its newest registration, so a heartbeat in this
-// session proves that the list was its newest.
+// A registration may come late or twice, and then attempts that it does not list may still exist.
+// But a node accepts only the session of its newest registration, so a heartbeat in this session
+// proves that the list was the newest.
 void judge_missing(Context& ctx, NodeId id) {
   NodeLink& link = ctx.rt.links->all.at(id.value());
   const std::vector<proto::AttemptKey> missing = std::exchange(link.missing, {});

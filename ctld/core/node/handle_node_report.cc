@@ -32,7 +32,7 @@
 namespace gantry::core {
 namespace {
 
-// The job, if exactly this attempt is placed on the node and the trigger is legal.
+// The job, if exactly this attempt is placed on the node and the trigger is legal in its phase.
 const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
                      const NodeRun** run) {
   const Job* job = ctx.state.jobs.find(key.job);
@@ -52,7 +52,7 @@ void seen(Context& ctx, NodeId node) {
   set_timer(ctx, node);
 }
 
-// False if the node has to register first.
+// Returns false if the node has to register first.
 bool in_session(Context& ctx, NodeId node) {
   seen(ctx, node);
   if (ctx.link(node).session != 0) return true;
@@ -66,8 +66,8 @@ namespace {
 
 constexpr std::size_t kMostTrouble = 300;  // bytes of a node's report about itself
 
-// A node that reports trouble gets no jobs until an operator has looked at it. It is not opened
-// again by itself; if it is opened too early, its next heartbeat drains it again.
+// A node that reports trouble gets no jobs until an operator resumes it. If it is resumed too
+// early, its next heartbeat drains it again.
 void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
   if (trouble.empty() || ctx.state.node(id).intent != NodeIntent::open) return;
   trouble.resize(std::min(trouble.size(), kMostTrouble));
@@ -77,10 +77,10 @@ void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
   ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, std::move(trouble), "gantry"});
 }
 
-constexpr std::size_t kMostActivity = 4096;  // GPUs and parts of GPUs with a job on one node
+constexpr std::size_t kMostActivity = 4096;  // GPUs and parts of GPUs in use on one node
 
-// Keeps only what a node says of GPUs of its own jobs. Somebody who has the node's key must not
-// show users of other jobs anything false.
+// Keeps only what a node reports of GPUs of its own jobs. Somebody who has the node's key must not
+// be able to show users of other jobs anything false.
 std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
                                             std::vector<proto::GpuActivity> said) {
   if (said.size() > kMostActivity) said.resize(kMostActivity);
@@ -92,7 +92,7 @@ std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
   return said;
 }
 
-constexpr std::size_t kMostStepsTold = 4096;  // of one attempt
+constexpr std::size_t kMostStepsTold = 4096;  // reported steps of one attempt
 
 std::vector<proto::AttemptUsage> usage_of_own_jobs(const Node& node,
                                                    std::vector<proto::AttemptUsage> said) {
@@ -116,8 +116,8 @@ static void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   NodeLink& link = ctx.rt.links->all.at(node.value());
   seen(ctx, node);
   if (link.session == 0 || beat.session != link.session) {
-    // The node is told the start of its own session and not ours: the newest start that it has
-    // heard of before it registers is what tells an older store (ctld/age).
+    // The node is told the start of its own session, not of this controller: the newest start that
+    // a node knew before it registered shows whether the store is an older copy (ctld/age).
     ctx.send(node, proto::RegisterAgain{Epoch(beat.session >> 32)});
     return;
   }
@@ -184,9 +184,9 @@ void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
   ctx.record(event::NodeFrozen{job->id, node, report.frozen});
 }
 
-// A node that has not registered is not believed: its clock is not known, so the end of the attempt
-// could only be the time of arrival. The node registers first; it keeps the report until it is
-// acknowledged.
+// Reports of a node that has not registered are not accepted: the offset of its clock is not known,
+// so the end of the attempt could only be the time of arrival. The node registers first, and keeps
+// the report until it is acknowledged.
 static void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
   if (!in_session(ctx, node)) return;
   const proto::AttemptKey key = report.key;
@@ -225,7 +225,7 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   ctx.turn.schedule = true;
   const Job& now = ctx.state.jobs.at(id);
   const auto limit = time_limit_of(ctx.state, now);
-  if (now.started != had_started && limit)  // Started never came, or came late
+  if (now.started != had_started && limit)  // the Started report never came, or came late
     ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
 }
 

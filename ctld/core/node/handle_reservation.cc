@@ -1,6 +1,6 @@
 // MakeReservation, RemoveReservation, ListReservations. A reservation is made whole or refused. It
 // is for named nodes, or for a number of nodes, chosen among those that no job or reservation needs
-// then.
+// in that time.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -32,7 +32,7 @@ namespace gantry::core {
 namespace {
 
 constexpr Duration kPast = seconds(60);  // a start up to this long ago counts as now
-constexpr std::size_t kNamedJobs = 5;    // in one message
+constexpr std::size_t kNamedJobs = 5;    // jobs named in one message
 constexpr std::size_t kMaxZoneBytes = 100;
 
 tl::unexpected<Error> bad(std::string message) {
@@ -88,7 +88,7 @@ Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Adva
   return {};
 }
 
-// Sets whether the reservation comes again, and goes to its next occurrence if that is asked for.
+// Sets whether the reservation recurs, and moves it to its next occurrence if that is asked for.
 Result<void> set_repetition(const Context& ctx, const proto::MakeReservation& m,
                             AdvanceReservation& r) {
   if (m.every == Recurrence::once)
@@ -99,7 +99,8 @@ Result<void> set_repetition(const Context& ctx, const proto::MakeReservation& m,
   if (auto ok = check_text("the time zone", m.zone, kMaxZoneBytes); !ok) return ok;
   ASSIGN(repeats, repetition_of(m.every, m.zone, {r.from, r.until}));
   r.repeats = std::move(*repeats);
-  // An occurrence at a time that the clocks skip is later; the next one is at its time again.
+  // An occurrence at a time that a clock change skips is later; the next occurrence is at the usual
+  // time.
   if (old != nullptr && old->repeats && old->from == r.from && old->until == r.until &&
       old->repeats->every == r.repeats->every && old->repeats->zone == r.repeats->zone)
     r.repeats = old->repeats;
@@ -111,7 +112,8 @@ Result<void> set_repetition(const Context& ctx, const proto::MakeReservation& m,
   return {};
 }
 
-// Sets which nodes are replaced and when the reservation ends early. Its nodes are chosen already.
+// Sets which nodes are replaced and when the reservation ends early. Its nodes have been chosen
+// before.
 Result<void> set_upkeep(const Context& ctx, const proto::MakeReservation& m,
                         AdvanceReservation& r) {
   const AdvanceReservation* old = changed_by(ctx.state, m);
@@ -167,7 +169,7 @@ Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceRe
   return {};
 }
 
-// How a message names the times of a reservation.
+// The times of a reservation, as messages show them.
 std::string times_text(const AdvanceReservation& r) {
   return fmt::format("from {} to {}{}{}", format_time(r.from), format_time(r.until),
                      r.repeats ? ", " : "", r.repeats ? enum_name(r.repeats->every) : "");
@@ -231,12 +233,13 @@ Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
   return {};
 }
 
-// The warning about jobs that may still run then, or the error if they forbid the reservation.
+// The warning about jobs that may still run when the reservation begins, or the error if they
+// forbid it.
 Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation& m,
                                const AdvanceReservation& r) {
   std::set<JobId> jobs;
   const AdvanceReservation* old = changed_by(ctx.state, m);
-  const auto had = [&](NodeId node) {  // what runs there was looked at when it got the node
+  const auto had = [&](NodeId node) {  // the node was in it before, so its jobs were checked then
     return old != nullptr && r.from >= old->from &&
            std::find(old->nodes.begin(), old->nodes.end(), node) != old->nodes.end();
   };

@@ -32,8 +32,8 @@ struct IdleGpu {
 };
 
 struct Seen {
-  std::vector<IdleGpu> gpus;  // GPUs of the job that nodes report on
-  bool all = true;            // these are all GPUs of the job
+  std::vector<IdleGpu> gpus;  // idle GPUs of the job
+  bool all = true;            // true if these are all GPUs of the job
 };
 
 const tenancy::IdleGpuLimits* limits_of(const State& state, const Job& job) {
@@ -59,7 +59,7 @@ Seen look_at(const Context& ctx, const Job& job) {
     for (const proto::GpuActivity& gpu : link.gpus) {
       if (gpu.key.job != job.id || gpu.key.attempt != job.attempt || !gpu.idle) continue;
       ++told;
-      // The time while the job was suspended is taken off, because the node counts it as idle.
+      // Time in which the job was suspended is subtracted, because the node counts it as idle.
       const Duration idle = std::max(Duration{}, *gpu.idle - job.active->suspended_until(ctx.now));
       out.gpus.push_back({node, name_of(ctx.state.node(node).name, gpu), idle, gpu.has_process});
     }
@@ -68,8 +68,7 @@ Seen look_at(const Context& ctx, const Job& job) {
   return out;
 }
 
-// The GPUs that have done nothing for `limit`. For a step that ends the job: all of its GPUs or
-// none.
+// The GPUs that have been idle for `limit`. For a step that ends the job: all of its GPUs or none.
 std::vector<IdleGpu> idle_for(const Seen& seen, const std::optional<Duration>& limit, bool ends) {
   std::vector<IdleGpu> out;
   if (!limit) return out;

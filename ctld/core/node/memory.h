@@ -14,8 +14,9 @@ namespace gantry::core {
 
 struct NodeMemory {
   std::optional<Instant> window_due;  // when a reservation begins, ends, or is to be looked at
-  std::map<std::string, Instant> windows_idle;  // active reservations that no job names, since then
-  // Placed jobs whose machine slept while they ran: the attempt, and how long it slept.
+  std::map<std::string, Instant>
+      windows_idle;  // active reservations that no job names, and since when
+  // Placed jobs whose machine slept while they ran: the attempt, and how long the machine slept.
   std::unordered_map<JobId, std::pair<Attempt, Duration>> asleep;
 };
 

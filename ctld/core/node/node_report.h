@@ -11,7 +11,8 @@ struct Context;
 void handle(Context&, NodeId, proto::LaunchReady&&);
 void handle(Context&, NodeId, proto::Started&&);
 void handle(Context&, NodeId, proto::Frozen&&);
-// Ends the attempts that the node did not list when it registered, once that list is certain.
+// Ends the attempts that the node did not list when it registered, once that list is known to be
+// complete.
 void judge_missing(Context&, NodeId);
 
 }  // namespace gantry::core

@@ -14,7 +14,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kLeastLost = 2;  // the silence of one node is the node's own fault
+constexpr std::size_t kLeastLost = 2;  // fewer lost nodes are the nodes' own faults
 
 std::uint32_t domain_of(const CompiledTenancy& compiled, NodeId node, std::size_t level) {
   const std::size_t n = node.value();

@@ -3,7 +3,7 @@
 // name them by the rack.
 //
 // Nothing is stored about a domain. A fault of a domain is the reason of its nodes; each node still
-// comes back by itself, and an operator's word about one node stays.
+// comes back by itself, and a state that an operator set for one node stays.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace gantry::core {
 // The nodes of one domain, and its name in reasons, such as "rack r1".
 struct DomainNodes {
   std::string title;
-  std::vector<NodeId> nodes;  // configured ones, ascending
+  std::vector<NodeId> nodes;  // configured nodes of the domain, ascending
 };
 
 // Finds a domain by NAME, or by LEVEL:NAME if two levels have a domain of that name. Errors:

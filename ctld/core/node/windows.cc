@@ -21,7 +21,7 @@
 namespace gantry::core {
 namespace {
 
-// Reservations whose nodes are replaced, or that end when they are idle, are looked at so often.
+// How often to check reservations whose nodes are replaced, or that end when they are idle.
 constexpr Duration kLook = seconds(5);
 
 bool active(const Context& ctx, const AdvanceReservation& r) {
@@ -42,19 +42,19 @@ bool named_by_a_job(const State& state, const std::string& name) {
   return found;
 }
 
-// True if no job has named the reservation, which is active, for as long as it may be idle.
+// True if no job has named the active reservation for as long as it may be idle.
 bool idle_for_too_long(Context& ctx, const AdvanceReservation& r) {
   auto& idle = ctx.rt.node->windows_idle;
   if (!r.purge_after || !active(ctx, r) || named_by_a_job(ctx.state, r.name)) {
     idle.erase(r.name);
     return false;
   }
-  // The idle time is kept in memory alone: a controller that was started anew counts from zero.
+  // The idle time is kept only in memory: a restarted controller counts from zero.
   const Instant since = idle.try_emplace(r.name, ctx.now).first->second;
   return since + *r.purge_after <= ctx.now;
 }
 
-// The present occurrence is over: the next one follows, or the reservation is gone.
+// The present occurrence is over: the next one follows, or the reservation is removed.
 void end_occurrence(Context& ctx, const std::string& name, std::string_view why) {
   ctx.rt.node->windows_idle.erase(name);
   AdvanceReservation r = ctx.state.tenancy.reservations.at(name);
@@ -82,7 +82,7 @@ bool free_node(const Context& ctx, const AdvanceReservation& r, const Node& node
   return jobs_beyond(ctx.state, node.id, std::max(r.from, ctx.now)).empty();
 }
 
-// Nodes by which others may be replaced, in the order of the configuration.
+// Nodes that may replace others, in the order of the configuration.
 std::vector<NodeId> free_nodes(const Context& ctx, const AdvanceReservation& r, std::size_t most) {
   std::vector<NodeId> out;
   const auto constraint = sched::parse_constraint(r.constraint);
@@ -100,8 +100,8 @@ std::vector<NodeId> free_nodes(const Context& ctx, const AdvanceReservation& r, 
   return out;
 }
 
-// Those of its nodes that are out of service; and, where that is asked for, while it is active,
-// those that jobs use.
+// The reservation's nodes to replace: those out of service; and, if it asks for that, those in use
+// by jobs while it is active.
 std::vector<NodeId> nodes_to_replace(const Context& ctx, const AdvanceReservation& r) {
   std::vector<NodeId> out;
   const bool used = r.replacement == proto::NodeReplacement::used && active(ctx, r);

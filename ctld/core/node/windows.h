@@ -1,6 +1,5 @@
-// Reservations in time: when one begins, ends, comes again, is given up because nobody uses it, and
-// when other nodes take the place of some of its nodes. What a reservation is for jobs stands in
-// tenancy/reservations.h.
+// Reservations in time: when one begins, ends, comes again, ends because nobody uses it, and when
+// some of its nodes are replaced. What a reservation means for jobs is in tenancy/reservations.h.
 #pragma once
 
 #include <optional>
@@ -12,25 +11,26 @@ namespace gantry::core {
 
 struct AdvanceReservation;
 
-// True if the reservation has some of the time in `span`, now or when it comes again.
+// True if the reservation, or a later occurrence of it, overlaps `span`.
 bool takes_of(const AdvanceReservation& r, const TimeSpan& span);
-// True if the two have some time in common, now or when they come again.
+// True if the two reservations, or later occurrences of them, overlap in time.
 bool share_time(const AdvanceReservation& a, const AdvanceReservation& b);
 
-// The other reservations that have some time in common with `r`.
+// The other reservations that overlap `r` in time.
 std::vector<const AdvanceReservation*> rivals_of(const State& state, const AdvanceReservation& r);
-// The first of them that has the node; null: none.
+// The first of these reservations that has the node; null if none has.
 const AdvanceReservation* holder_of(NodeId node,
                                     const std::vector<const AdvanceReservation*>& rivals);
 
 // The node's jobs that may still run at `from`.
 std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from);
 
-// Call it after a reservation was recorded: the scheduler and the jobs that name it hear of it.
+// Call it after a reservation was recorded: tells the scheduler, and looks at the jobs that name
+// it.
 void tell_window(Context& ctx, const std::string& name);
 
 // When run_windows() has something to do next: a reservation begins or ends, or its nodes or jobs
-// are to be looked at.
+// have to be checked.
 std::optional<Instant> next_window(const Context& ctx);
 void run_windows(Context& ctx);
 

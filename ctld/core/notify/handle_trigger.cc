@@ -24,7 +24,7 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kMostTriggers = 10'000;
-constexpr Duration kMostOffset = seconds(32'000);  // as in Slurm
+constexpr Duration kMostOffset = seconds(32'000);  // seconds, as in Slurm
 
 using proto::TriggerOn;
 
@@ -106,7 +106,7 @@ Result<void> check_room(const Context& ctx, const Identity& who) {
                           who.owner.user, own, most));
 }
 
-// A trigger that the user has set already would only run its program twice.
+// A second trigger equal to one that the user has would only run its program twice.
 Result<void> check_new(const Context& ctx, const Identity& who, const proto::Trigger& t) {
   for (const auto& [id, one] : ctx.state.triggers.all) {
     const proto::Trigger& has = one.trigger;
@@ -150,7 +150,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& 
   t.uid = from.who.owner.uid;
   t.user = from.who.owner.user;
   proto::TriggerList reply{{t}};
-  if (t.job) ctx.touched.jobs.push_back(*t.job);  // its timer must also wait for this trigger
+  if (t.job) ctx.touched.jobs.push_back(*t.job);  // the job's timer must also wait for this trigger
   const TriggerId id = t.id;
   ctx.record(event::TriggerSet{std::move(t)});
   watch_idle(ctx, ctx.state.triggers.all.at(id));

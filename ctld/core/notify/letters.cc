@@ -40,8 +40,8 @@ bool first_task(const State& state, const Job& array, JobId started) {
   return true;
 }
 
-// The beginning of a subject: "Job_id=12", "Array Task Job_id=12_3 (15)" or "Array Summary
-// Job_id=12_* (12)".
+// The start of a subject: "Job_id=12", "Array Task Job_id=12_3 (15)" or "Array Summary Job_id=12_*
+// (12)".
 std::string about(const Job& job) {
   if (job.is_array())
     return fmt::format("Array Summary Job_id={}_* ({})", job.id.value(), job.id.value());
@@ -58,7 +58,7 @@ std::string state_and_exit(const Job& job) {
   return fmt::format("{}, ExitCode {}", name, job.exit.code);
 }
 
-// Headers must be ASCII.
+// The text in ASCII, as headers must be.
 std::string header_text(std::string text) {
   for (char& c : text)
     if (c < ' ' || c > '~') c = '?';
@@ -137,7 +137,7 @@ struct Teller {
     if (wanted.events.invalid_depend) tell(job, wanted, "Invalid dependency");
   }
 
-  // The owner is told whatever mail the job asks for, because the tenant wants it.
+  // The owner is told even if the job asks for no mail, because the tenant wants it.
   void operator()(const event::GpusIdle& e) {
     if (e.alert.step != proto::IdleGpuStep::warn) return;
     const Job& job = state.jobs.at(e.job);

@@ -1,6 +1,6 @@
 // Letters: mail about jobs that ask for it (common/job/mail.h). A letter is written when its event
-// is recorded, and the shell sends it after the commit. It is not sent again after a crash: mail is
-// a courtesy, and one too many is worse than none.
+// is recorded, and the shell sends it after the commit. It is not sent again after a crash: a
+// second copy of a letter would be worse than none.
 #pragma once
 
 #include <vector>

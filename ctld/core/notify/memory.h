@@ -1,4 +1,4 @@
-// NotifyMemory: what triggers know of the nodes; see triggers.h. A restart empties it.
+// NotifyMemory: the last known state of nodes, for triggers; see triggers.h. A restart empties it.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ namespace gantry::core {
 
 struct NodeTriggerView {
   bool down = false, drained = false;
-  std::optional<Instant> idle;  // since when it is idle
+  std::optional<Instant> idle;  // since when the node is idle
 };
 
 struct NotifyMemory {
-  // How each node was at the last look for triggers, by NodeId; unset: it has not been looked at.
+  // The state of each node at the last look for triggers, by NodeId; unset before the first look.
   std::vector<std::optional<NodeTriggerView>> views;
-  // When a trigger that waits for idle nodes has to look at which node.
+  // When which trigger, waiting for idle nodes, has to check which node.
   std::set<std::tuple<Instant, TriggerId, NodeId>> idle_waits;
 };
 

@@ -1,4 +1,4 @@
-// Triggers as a subject: settle fires those that are due, so they need no ring.
+// Triggers as a subject: settle fires those that are due, so no Subject::ring is needed.
 #include "ctld/core/notify/subject.h"
 
 #include "ctld/core/notify/triggers.h"

@@ -26,8 +26,7 @@ bool is_of_nodes(TriggerOn on) {
   return on != TriggerOn::fini && on != TriggerOn::time;
 }
 
-// A trigger concerns the nodes of its job if it names one, else the nodes that it names, else all
-// nodes.
+// The nodes of a trigger: those of its job if it names one, else the nodes that it names, else all.
 bool concerns(const State& state, const proto::Trigger& trigger, const Node& node) {
   if (trigger.job) {
     const Job* job = state.jobs.find(*trigger.job);
@@ -62,7 +61,7 @@ NodeTriggerView view_of(const Context& ctx, const Node& node) {
   return view;
 }
 
-struct Edges {  // of one node: the states that it has reached
+struct Edges {  // states that one node has reached since the last look
   NodeId node{};
   std::vector<TriggerOn> on;
 };
@@ -98,8 +97,8 @@ void watch_idle(Context& ctx, const TriggerState& one) {
                                         NodeId(i));
 }
 
-// State is compared with the last look, because one change may come from several events. The first
-// look at a node after a start finds no change except that the node is idle.
+// Compares with the state at the last look, because one change may come from several events. The
+// first look at a node after a start finds no change except that the node is idle.
 void pull_triggers(Context& ctx) {
   if (ctx.touched.trigger_nodes.empty()) return;
   std::vector<NodeId> touched;
@@ -155,7 +154,7 @@ void pull_reconfigured(Context& ctx) {
 
 namespace {
 
-// Pulls triggers for nodes that have been idle long enough; nodes of the same moment together.
+// Pulls triggers for nodes that have been idle long enough; all nodes of one moment together.
 void pull_idle(Context& ctx) {
   std::map<TriggerId, std::vector<std::string>> hosts;
   auto& waits = ctx.rt.notify->idle_waits;
@@ -165,7 +164,8 @@ void pull_idle(Context& ctx) {
     const auto trigger = ctx.state.triggers.all.find(id);
     const auto& view = ctx.rt.notify->views[node.value()];
     if (trigger == ctx.state.triggers.all.end() || !view || !view->idle) continue;
-    if (*view->idle + trigger->second.trigger.offset > ctx.now) continue;  // it was busy in between
+    if (*view->idle + trigger->second.trigger.offset > ctx.now)
+      continue;  // the node was busy in between
     hosts[id].push_back(ctx.state.node(node).name);
   }
   for (const auto& [id, names] : hosts) {

@@ -15,7 +15,7 @@
 
 namespace gantry::core {
 
-bool about_nodes(const proto::Trigger& trigger);  // waits for more than fini and time
+bool about_nodes(const proto::Trigger& trigger);  // true for conditions other than fini and time
 
 // For apply() and loading: these keep the derived tables in step.
 void index_trigger(TriggerTable& table, const TriggerState& one);
@@ -27,14 +27,14 @@ void forget_triggers(MutableState& state, JobId job);
 // ctx.touched.trigger_nodes, which is emptied.
 void pull_triggers(Context& ctx, const Job& job);
 void pull_triggers(Context& ctx);
-// Makes nodes that are idle already count for a trigger that was just set.
+// Lets nodes that are already idle count for a trigger that was just set.
 void watch_idle(Context& ctx, const TriggerState& one);
-// Pulls triggers that wait for a new reading of the configuration.
+// Pulls triggers that wait for the configuration to be read again.
 void pull_reconfigured(Context& ctx);
 // Fires the triggers that are due now.
 void fire_triggers(Context& ctx);
 
-// When a trigger on the job's time limit is due; unset: there is none, or it was pulled.
+// When a trigger on the job's time limit is due; unset if there is none, or it was pulled.
 std::optional<Instant> trigger_due(const Context& ctx, const Job& job);
 std::optional<Instant> next_trigger(const Context& ctx);
 

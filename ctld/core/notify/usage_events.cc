@@ -58,7 +58,7 @@ UsageEvent start_of(const State& state, const Job& job, EventSeq seq, Instant at
   return out;
 }
 
-// Call it before the end is applied: nothing is held any more, so the bill is complete.
+// Call it before the end is applied: the bill is complete, because nothing is held any more.
 UsageEvent end_of(const State& state, const Job& job, EventSeq seq, Instant at,
                   const std::string& cluster, std::string_view outcome) {
   UsageEvent out = head(state, job, seq, at, cluster, "end");

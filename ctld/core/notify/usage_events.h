@@ -1,6 +1,6 @@
 // Usage events: each start and each end of an attempt of a job, with what it holds and what it
-// cost, for other programs. They are made while the journal's events are applied and have the
-// numbers of these, so an event has the same id whenever it is told again after a restart.
+// cost, for other programs. They are made while the journal's events are applied and have the same
+// numbers, so an event that is sent again after a restart has the same id.
 #pragma once
 
 #include <string>

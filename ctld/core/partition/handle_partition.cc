@@ -1,5 +1,5 @@
-// Handlers about partitions: whether one is up and accepts jobs, for operators; and all else of it,
-// for administrators. See in_force.h for how this goes together with gantry.yaml.
+// Handlers about partitions: whether one is up and accepts jobs, for operators; and its other
+// settings, for administrators. See in_force.h for how these combine with gantry.yaml.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -28,7 +28,8 @@ namespace {
 
 using proto::PartitionAction;
 
-// Names that commands have ever given; a name keeps its record for good, as jobs refer to it.
+// Limit of names that commands have ever used. The record of a name is never removed, because jobs
+// refer to it.
 constexpr std::size_t kMostCommandNames = 1'000;
 constexpr std::size_t kMostValueBytes = 64 << 10;  // of all values of one partition
 
@@ -48,7 +49,7 @@ struct InUse {
 };
 InUse jobs_in(const State& state, const std::string& name) {
   InUse sum;
-  for (const Partition& p : state.partitions) {  // also the parts that tenants have in it
+  for (const Partition& p : state.partitions) {  // also the queues that tenants have in it
     if (p.name != name) continue;
     const QueueCounts counts = state.queue_counts(p.id);
     sum.queued += counts.queued;
@@ -99,7 +100,7 @@ Result<void> check_sound(const Context& ctx, PartitionConfig would_be,
   return fail(ErrorCode::invalid_argument, fmt::format("{}: {}", fault->option, fault->what));
 }
 
-// Moves what two members of their own say out of the values.
+// Moves two values that the request has as separate members out of the values.
 std::optional<bool> take_bool(config::PartitionValues& values, const char* option) {
   const auto it = values.find(option);
   if (it == values.end()) return std::nullopt;
@@ -117,7 +118,7 @@ bool makes_default(const config::PartitionValues& values) {
   return read.is_default;
 }
 
-// There is one default: one that another command chose is a plain partition from now on.
+// Only one partition is the default: a default that another command chose loses that role.
 void take_default(Context& ctx, PartitionId keeper, const std::string& by) {
   std::vector<event::PartitionSet> others;
   for (const Partition& p : ctx.state.partitions) {
@@ -133,7 +134,7 @@ void take_default(Context& ctx, PartitionId keeper, const std::string& by) {
 void refresh(Context& ctx) {
   ctx.recorder.set_partitions();
   ctx.rt.figures->config_values = describe(ctx.config);
-  compile_tenancy(ctx);  // it gives tenants their queues and parts, and tells the scheduler
+  compile_tenancy(ctx);  // gives tenants their queues, and tells the scheduler
 }
 
 std::string shown(const config::PartitionValues& values) {
@@ -171,7 +172,8 @@ Result<void> put(Context& ctx, const std::string& by, proto::ChangePartition& m)
   if (fresh)
     e.origin = PartitionOrigin::command;
   else
-    e.values.insert(there->values.begin(), there->values.end());  // the new ones stay
+    e.values.insert(there->values.begin(),
+                    there->values.end());  // for options in both, the new values stay
   ctx.record(e);
   return {};
 }
@@ -212,7 +214,7 @@ static void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartiti
     return refuse(ctx, from, no_partition(m.name));
   if (partition->up() != m.up || (m.accepts_jobs && partition->accepts_jobs() != *m.accepts_jobs)) {
     ctx.record(event::PartitionUpChanged{partition->id, m.up, m.accepts_jobs});
-    for (const Partition& p : ctx.state.partitions) {  // also the parts that tenants have in it
+    for (const Partition& p : ctx.state.partitions) {  // also the queues that tenants have in it
       if (p.name != m.name) continue;
       ctx.rt.views->partitions[p.id.value()] = partition_view(ctx.state, p);
       ctx.turn.changes.emplace_back(ctx.rt.views->partitions[p.id.value()]);

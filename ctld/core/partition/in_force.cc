@@ -16,14 +16,14 @@ bool sets(const PartitionRecord& said, const char* option) {
   return said.values.contains(option);
 }
 
-// Of two lists of which only one may be there, the one that a command set stays.
+// Of two lists that exclude each other, the one that a command set stays.
 void keep_one(std::vector<std::string>& allow, std::vector<std::string>& deny,
               const PartitionRecord& said, const char* deny_option) {
   if (allow.empty() || deny.empty()) return;
   (sets(said, deny_option) ? allow : deny).clear();
 }
 
-// The file may have changed since the command was given, so the two may not fit together any more.
+// The file may have changed since the command was given, so the two may contradict each other now.
 void settle(PartitionConfig& p, const PartitionRecord& said, const Config& cluster,
             const std::vector<std::string_view>& nodes) {
   if (p.nodes != std::vector<std::string>{"all"})
@@ -35,13 +35,13 @@ void settle(PartitionConfig& p, const PartitionRecord& said, const Config& clust
   p.host_network_by_default = p.host_network_by_default && p.allow_host_network;
   if (p.default_time && p.max_time) p.default_time = std::min(*p.default_time, *p.max_time);
   if (p.max_nodes) p.min_nodes = std::min(p.min_nodes, *p.max_nodes);
-  (void)config::check_partition(p, cluster, nodes);  // it puts all nodes in the place of `all`
+  (void)config::check_partition(p, cluster, nodes);  // replaces `all` by all nodes
 }
 
 PartitionConfig with(PartitionConfig base, const PartitionRecord& said, const Config& cluster,
                      const std::vector<std::string_view>& nodes) {
   for (const auto& [name, text] : said.values)
-    // A value that an older release took and this one refuses counts as not set.
+    // A value that an older release accepted and this one refuses counts as not set.
     (void)config::set_partition_options(base, {{name, text}});
   settle(base, said, cluster, nodes);
   return base;

@@ -1,4 +1,4 @@
-// Partitions as a subject: the scheduler knows which are down, and a start is looked at again.
+// Partitions as a subject: the scheduler knows which are down, and each start is checked again.
 #include "ctld/core/partition/subject.h"
 #include "ctld/core/state/node.h"
 #include "ctld/core/state/state.h"

@@ -15,7 +15,7 @@ std::vector<std::string> matched_features(const Node& node) {
     for (const SandboxFact& fact : node.facts.sandboxes)
       if (fact.why_not.empty()) out.push_back(sched::sandbox_feature(fact.level));
   }
-  // Until a node has registered nothing is known of it.
+  // Before a node has registered, its abilities are not known.
   for (const auto& [ability, name] : enum_names(NodeAbility{}))
     if (node.facts.boot_id.empty() || (node.facts.abilities & bit_of(ability)) != 0)
       out.push_back(sched::ability_feature(ability));

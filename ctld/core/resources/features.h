@@ -1,4 +1,4 @@
-// What the scheduler matches the wishes of jobs with.
+// The node features that the scheduler matches with what jobs ask for.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace gantry::core {
 
-// The features that are declared of the node, and the sandboxes that it has; sorted. A node that
+// The features that are declared for the node, and the sandboxes that it has; sorted. A node that
 // has not registered yet may have any sandbox.
 std::vector<std::string> matched_features(const Node& node);
 

@@ -1,4 +1,4 @@
-// The forecast: searches for the first end of a running job after which there is room.
+// The forecast: searches for the first end of a running job after which the new job fits.
 #include "ctld/core/resources/forecast.h"
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 #include "ctld/core/context.h"
 #include "ctld/core/resources/gres.h"
-#include "ctld/core/view_memory.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/gpu/gpu_share.h"
 #include "ctld/sched/queue/constraint.h"
 
@@ -77,7 +77,8 @@ class Search {
 
   std::optional<Forecast> run() const {
     if (auto now = after(0)) return now;
-    std::size_t low = 0, high = endings_.size();  // no room after `low` ends; room after `high`?
+    std::size_t low = 0,
+                high = endings_.size();  // it does not fit after `low` ends; does it after `high`?
     auto best = after(high);
     if (!best) return std::nullopt;
     while (high - low > 1) {

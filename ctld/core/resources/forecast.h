@@ -19,10 +19,10 @@ struct Forecast {
   std::uint32_t cores = 0;           // cores on all of them
 };
 
-// When and where the job would start if it were the first in the queue and every running job took
-// all its time. Nothing if it would still not fit, because jobs without a limit or nodes out of
-// service are in its way. It looks about a dozen times at the partition's nodes and jobs. With
-// `within`, only nodes of this reservation count, whatever its time is.
+// When and where the job would start if it were the first in the queue and every running job ran to
+// its limit. nullopt if it would still not fit, because of jobs without a limit or nodes out of
+// service. It walks about a dozen times over the partition's nodes and jobs. With `within`, only
+// nodes of this reservation count, whatever its time is.
 std::optional<Forecast> forecast(const Context& ctx, const Partition& partition,
                                  const JobShape& shape, const AdvanceReservation* within = nullptr);
 

@@ -27,8 +27,8 @@ const MigProfile* profile_of(const GpuInventory& found, const std::string& model
   return nullptr;
 }
 
-// True if new jobs may use the GPU. If a slice has failed, jobs on other slices run on, but no new
-// job comes.
+// True if new jobs may use the GPU. If a slice has failed, jobs on other slices continue, but no
+// new job starts.
 bool sound(const GpuDevice& gpu) {
   return std::none_of(gpu.faults.begin(), gpu.faults.end(),
                       [](const GpuFault& f) { return f.domain >= FaultDomain::slice; });
@@ -58,8 +58,8 @@ bool overlap(const Node& node, const GpuGrant& a, const GpuGrant& b) {
   return a0 < b1 && b0 < a1;
 }
 
-// True if two grants that overlap may exist together: both are parts of the same GPU or slice, for
-// the same tenant. Whether the parts exceed the whole is checked elsewhere.
+// True if two overlapping grants may exist together: both are parts of the same GPU or slice, for
+// the same tenant. Whether the sum of the parts exceeds the whole is checked elsewhere.
 bool side_by_side(const GpuGrant& a, PartitionId of_a, const GpuGrant& b, PartitionId of_b) {
   return a.part() && b.part() && of_a == of_b && a.profile == b.profile && a.start == b.start;
 }
@@ -94,8 +94,7 @@ std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
   }
   for (const GpuDevice& gpu : found.gpus) {
     if (out.size() == node.declared->gpus) break;
-    // The node reports these numbers. A grant needs a number of at most 16 bits that no other GPU
-    // has.
+    // The node reports these numbers. A grant needs one of at most 16 bits that no other GPU has.
     const bool named = std::any_of(out.begin(), out.end(), [&](const sched::GpuView& other) {
       return other.index == gpu.index;
     });
@@ -136,8 +135,8 @@ bool shares_gpus(const Node& node) {
 
 namespace {
 
-// For a part of a GPU, or a grant that overlaps a part: why this tenant cannot have it beside what
-// is held, or nothing.
+// For a part of a GPU, or a grant that overlaps a part: why this tenant cannot have it in addition
+// to what is held, or nullopt.
 std::optional<std::string> part_objection(const Node& node, const GpuGrant& d, PartitionId tenant) {
   const DevicePart part = d.of_device();
   if (d.thousandths == GpuThousandths{} || part == DevicePart{} || part > kWholeDevice)
@@ -292,7 +291,7 @@ void end_jobs_on_faults(Context& ctx, NodeId id) {
     if (!ends) continue;
     ctx.note(fmt::format("job {}: {}", display_id(ctx.state, job), ends->cause));
     ctx.record(*ends);
-    // The scheduler learns that the job leaves now, not at its limit.
+    // Tells the scheduler that the job leaves now, not at its limit.
     ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job_id)));
   }
 }

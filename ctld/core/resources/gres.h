@@ -12,12 +12,12 @@ namespace gantry::core {
 
 struct Node;
 
-// Why the node cannot give these, or nothing: it has no such name or place, the place is held, or
+// Why the node cannot give these, or nullopt: it has no such name or place, the place is held, or
 // they are not what the shape asks for.
 std::optional<std::string> gres_objection(const Node& node, const sched::NodeGrant& grant,
                                           const JobShape& shape);
 
-// For apply() only. Taking what is held, or giving back what is not held, asserts.
+// For apply() only. Asserts when taking what is held, or releasing what is not held.
 void take_gres(Node& node, const sched::NodeGrant& grant);
 void give_gres(Node& node, const sched::NodeGrant& grant);
 

@@ -1,4 +1,4 @@
-// Keeps the derived parts of State in step; see index.h.
+// Keeps the derived parts of State up to date; see index.h.
 #include "ctld/core/resources/index.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint64_t kRecordBytes = 1024;     // roughly, for a job in memory besides its spec
-constexpr std::uint64_t kDependencyBytes = 128;  // roughly, for each of its dependencies
+constexpr std::uint64_t kRecordBytes = 1024;     // estimated memory of a job besides its spec
+constexpr std::uint64_t kDependencyBytes = 128;  // estimated memory of each of its dependencies
 
 std::uint64_t record_bytes(const Job& job, const SpecHead& head) {
   return job.spec.size() + kRecordBytes + head.spec.dependencies.size() * kDependencyBytes;
@@ -43,7 +43,7 @@ void count_in_queue(MutableState& state, const Job& job, std::uint64_t sign) {
   if (own->second == 0) state.user_queued.erase(own);
 }
 
-// Adds what the job counts for; with sign -1 takes it away.
+// Adds the job to the counters; with sign -1 subtracts it.
 void count(MutableState& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
   if (job.phase == Phase::queued)
@@ -108,7 +108,7 @@ void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId p
   job.account = state.names.add(spec.account);
   job.user = state.names.add(head.owner.user);
   job.uid = head.owner.uid;
-  // A component is requeued with its leader, whatever its own kind is.
+  // A component is requeued together with its leader, whatever its own kind is.
   job.may_requeue =
       spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset > 0));
   job.nice = spec.nice;

@@ -1,4 +1,4 @@
-// Keeps the derived parts of State in step. Only apply() and loading use it.
+// Keeps the derived parts of State up to date. Only apply() and loading use it.
 #pragma once
 
 #include "ctld/core/state/mutable_state.h"
@@ -6,8 +6,8 @@
 
 namespace gantry::core {
 
-// Every change to a job happens while a JobEdit for it lives. The JobEdit keeps the counters of the
-// job and of its array right, and marks the job for settle and for the fold.
+// Every change to a job happens while a JobEdit for it lives. The JobEdit updates the counters of
+// the job and of its array, and marks the job for settle and for the fold.
 class JobEdit {
  public:
   JobEdit(MutableState& state, JobId id);
@@ -25,13 +25,13 @@ class JobEdit {
 void touch(MutableState& state, Job& job);
 void touch(MutableState& state, Node& node);
 
-// Sets what a job that is not an element has from the head of its spec.
+// Sets the members of a job (not of an element) that come from the head of its spec.
 void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId partition,
               std::optional<Duration> time_limit);
-// Sets what an element has from its array.
-// The queues between which the job may move while it waits; empty = it stays in its own.
+// Sets the members of an element that come from its array. The queues are those between which the
+// job may move while it waits; empty = it stays in its own.
 void set_queues(Job& job, std::vector<PartitionId> queues);
-void set_windows(Job& job, std::vector<std::string> windows);  // likewise of reservations
+void set_windows(Job& job, std::vector<std::string> windows);  // likewise for reservations
 void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal);
 
 // index_job() adds a complete job to every index and counter; unindex_job() undoes that before the
@@ -39,13 +39,13 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
 void index_job(MutableState& state, Job& job, const SpecHead* head);
 void unindex_job(MutableState& state, Job& job);
 
-// Takes the job out of lists that have only jobs that have not ended.
+// Removes the job from lists that have only jobs that have not ended.
 void unindex_ended(MutableState& state, const Job& job);
 void add_dependent(MutableState& state, const Job& job, const Dependency& dependency);
 void remove_dependent(MutableState& state, const Job& job, const Dependency& dependency);
 void set_class(MutableState& state, Job& job, const sched::ClassKey& key);
 
-// Takes the grant from its node, or gives it back.
+// Allocates the grant on its node, or releases it.
 void take_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
 void give_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
 

@@ -16,12 +16,11 @@ namespace gantry::core {
 // Refuses a job whose licences are not declared, or not in this number.
 Result<void> check_licenses(const State& state, const JobShape& shape);
 bool licenses_free(const State& state, const JobShape& shape);
-// How many times the licences that the job asks for are free now; the greatest number if it asks
-// for none.
+// How many starts of this job the free licences allow now; the greatest number if it asks for none.
 std::uint32_t licensed_starts(const State& state, const Job& job);
 std::optional<Verdict> verdict_of_licenses(const State& state, const Job& job);
 
-// Gives the licences of documents (NAME@SERVER) the number that this cluster may give out.
+// Sets for the licences of documents (NAME@SERVER) the number that this cluster may give out.
 void set_shared_licenses(MutableState& state, const std::string& cluster);
 
 // For apply() only. Waiting jobs that may start now, or may not start any more, are touched.

@@ -72,7 +72,8 @@ Duration half_life_of(const State& state, const std::string& key) {
   return qos && !decays(state, key.substr(4)) ? Duration{} : state.tenancy.half_life;
 }
 
-// The records that the job charges: its QOS, its partition's QOS, and its user with all above.
+// The records of use that the job charges: its QOS, its partition's QOS, and its user with all
+// accounts above.
 std::vector<std::string> records_of(const State& state, const Job& job) {
   std::vector<std::string> out;
   const UseOfJob& use = job.active->use;
@@ -87,7 +88,7 @@ std::vector<std::string> records_of(const State& state, const Job& job) {
 }
 
 void change_use(MutableState& state, const Job& job, Instant at, bool start) {
-  if (job.active->use.tres.empty()) return;  // placed by a release that counted no use
+  if (job.active->use.tres.empty()) return;  // placed by a release that did not count use
   const double factor =
       static_cast<double>(job.active->use.factor) / static_cast<double>(tenancy::kUsageFactorUnit);
   const double sign = start ? 1 : -1;

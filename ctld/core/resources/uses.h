@@ -1,8 +1,8 @@
 // What the jobs of each QOS, account and user hold and wait for, and what they have used up over
 // time: the numbers that limits of use (ctld/core/limits) are compared with.
 //
-// Jobs with the same UseKey are counted together; a QOS, an account or a user sums up the entries
-// that it is about. What a placed job counts is in its Active, so it does not change while it runs.
+// Jobs with the same UseKey are counted together; the use of a QOS, an account or a user is the sum
+// over its entries. What a placed job counts is in its Active, so it does not change while it runs.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ namespace gantry::core {
 
 // For apply() and loading only. A job counts as long as it waits or is placed.
 void count_use(MutableState& state, const Job& job, bool add);
-// What a placed job uses up from now on, or no more; like the charge of its share.
+// Starts or ends charging what a placed job uses; like the charge of its share.
 void start_use(MutableState& state, const Job& job, Instant at);
 void end_use(MutableState& state, const Job& job, Instant at);
-// Forgets what was used up; what runs goes on from zero.
+// Forgets what was used up; running jobs continue from zero.
 void reset_use(MutableState& state, const std::string& key, Instant at);
 
 UseKey use_key_of(const State& state, const Job& job);

@@ -1,4 +1,4 @@
-// What documents and people say of services.
+// Pauses, rolls back and restarts services; keeps their sets as the documents say.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -6,10 +6,10 @@
 #include <charconv>
 
 #include "common/codec/codec.h"
-#include "ctld/core/services/memory.h"
 #include "common/proto/gate.h"
 #include "ctld/core/context.h"
 #include "ctld/core/runtime.h"
+#include "ctld/core/services/memory.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {
@@ -27,7 +27,7 @@ std::string host_of(const Node& node) {
   return host;
 }
 
-// Replicas of a set that gates may send requests to, or have to drain.
+// Replicas of a set to which gates may send requests, or from which they have to withdraw them.
 void add_replicas(const Context& ctx, const std::string& name, proto::GateService& out) {
   const auto jobs = ctx.state.services.jobs.find(name);
   if (jobs == ctx.state.services.jobs.end()) return;
@@ -59,7 +59,7 @@ std::uint32_t ready_of(const Context& ctx, const std::string& name, std::uint64_
       }));
 }
 
-// While a rollout is rolling, requests go to both sets by their number of replicas.
+// During a rollout, requests are divided between both sets by their numbers of replicas.
 void add_versions(const Context& ctx, const tenancy::Service& doc, const std::string& name,
                   const ServiceState& service, proto::GateService& out) {
   for (const ReplicaSet& set : service.sets) {
@@ -134,7 +134,7 @@ void refresh_table(Context& ctx) {
   proto::GateTable& now = ctx.rt.services->table;
   next.revision = now.revision;
   if (now.revision != 0 && codec::encode(next) == codec::encode(now)) return;
-  // The epoch is in the upper half, so that a restarted controller does not say a number again.
+  // The epoch is in the upper half, so that a restarted controller never uses a number again.
   next.revision = now.revision == 0 ? (ctx.state.epoch.value() << 32) + 1 : now.revision + 1;
   now = std::move(next);
 }

@@ -1,4 +1,5 @@
-// What gates are told: services, their replicas that may take requests, and with which weight.
+// What gantry-gate is told: services, their replicas that may take requests, and the weight of
+// each.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ std::string set_name(const std::string& version, std::uint64_t revision);
 // The revision of such a name; 0 if it is none.
 std::uint64_t revision_of(std::string_view set_name);
 
-// Makes the table anew, and gives it a new revision if it says anything else than before.
+// Makes the table again, and gives it a new revision if it differs from the one before.
 void refresh_table(Context& ctx);
 
 }  // namespace gantry::core

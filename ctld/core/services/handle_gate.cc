@@ -1,4 +1,4 @@
-// SyncGate: what a gate saw, and the table that it works by.
+// SyncGate: the report of a gantry-gate, answered with the table that it has to follow.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ constexpr Duration kGateGone = minutes(5);
 constexpr Duration kSpanMost = seconds(60);
 constexpr Duration kSoonest = milliseconds(200);  // between two looks at all services
 
-// Gates see who asks for what, and take part in what services cost: only those that the cluster's
-// configuration names, or operators, are gates.
+// Gates see who asks for what, and affect what services cost: so only those that the cluster's
+// configuration names, and operators, may be gates.
 bool may_be_gate(const Context& ctx, const Identity& who) {
   const auto& gates = ctx.config.controller.gates;
   return is_operator(ctx.state, who) ||
@@ -69,7 +69,7 @@ void take_reports(Context& ctx, const std::string& gate,
   }
 }
 
-// A gate that is gone takes its requests with it.
+// Requests of a gate that is gone are no longer counted.
 void forget_gates(Context& ctx) {
   auto& gates = ctx.rt.services->gates;
   for (auto it = gates.begin(); it != gates.end();) {
@@ -86,7 +86,7 @@ void forget_gates(Context& ctx) {
   }
 }
 
-// Whether something waits for what only a look can give.
+// Whether something waits that only a new look at the services can settle.
 bool urgent(const Context& ctx, const proto::SyncGate& said) {
   return std::any_of(said.samples.begin(), said.samples.end(), [&](const proto::GateSample& s) {
     const auto service = ctx.state.services.all.find(s.service);

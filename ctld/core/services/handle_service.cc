@@ -1,4 +1,4 @@
-// ListServices and ChangeService: services for people.
+// ListServices and ChangeService: users' requests about services.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void add_gates(const Context& ctx, proto::ServiceList& out) {
       out.gates.push_back(fmt::format("{} {}", name, gate.address));
 }
 
-// Who may change what a service runs may command it.
+// The right to change what a service runs includes its commands.
 bool may_change(const Context& ctx, const Identity& who, const std::string& tenant) {
   return is_admin(who) || has_right(ctx.state, who, tenant, tenancy::TenantRight::change_jobs);
 }

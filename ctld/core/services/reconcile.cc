@@ -29,10 +29,10 @@ struct Replica {
   const Job* job = nullptr;
   ReplicaOf of;
   bool ready = false;
-  bool leaving = false;  // it has to go soon, and is replaced first
+  bool leaving = false;  // it has to end soon, and is replaced first
 };
 
-// One look at one service.
+// The controller's periodic look at one service.
 class Look {
  public:
   Look(Context& ctx, const std::string& name, const tenancy::Service& doc)
@@ -75,7 +75,7 @@ class Look {
   const std::string& name_;
   const tenancy::Service& doc_;
   ServiceMarks& marks_;
-  std::vector<Replica> replicas_;  // that have not ended and are not being drained
+  std::vector<Replica> replicas_;  // replicas that have not ended and are not being drained
 };
 
 bool Look::heard(const ReplicaMarks& marks, proto::ReplicaHealth health) const {
@@ -84,7 +84,7 @@ bool Look::heard(const ReplicaMarks& marks, proto::ReplicaHealth health) const {
   });
 }
 
-// Its node is to be emptied, its device has a fault, or its time limit comes.
+// True if its node is drained, its device has a fault, or its time limit is near.
 bool Look::leaving(const Job& job) const {
   if (!job.placed()) return false;
   for (const NodeRun& run : job.active->nodes) {
@@ -139,7 +139,8 @@ void Look::collect() {
     const Job& job = ctx_.state.jobs.at(id);
     const ReplicaOf& of = ctx_.state.services.replicas.at(id);
     const bool known = ctx_.rt.services->replicas.contains(id);
-    if (job.phase == Phase::ended) {  // one that ended before this controller started is no news
+    if (job.phase ==
+        Phase::ended) {  // no event for a job that ended before this controller started
       if (known) look_at_end(job, of, marks_of(id));
       continue;
     }
@@ -162,7 +163,7 @@ void Look::collect() {
   }
 }
 
-// Ends replicas that do not live, or did not come up in time.
+// Ends replicas that fail their checks, or did not become ready in time.
 void Look::judge_replicas() {
   const bool seen_by_gates =
       std::any_of(ctx_.rt.services->gates.begin(), ctx_.rt.services->gates.end(),
@@ -203,7 +204,7 @@ void Look::judge_replicas() {
   replicas_ = std::move(left);
 }
 
-// The forecast looks at earlier days, which a controller that was restarted has not seen itself.
+// The forecast needs earlier days, which a restarted controller has to load.
 void Look::keep_history() {
   if (!doc_.scale.forecast) return;
   if (!std::exchange(marks_.remembered, true))
@@ -221,7 +222,7 @@ scale::ScaleFacts Look::facts() const {
   for (const auto& [gate, n] : marks_.waiting)
     if (const auto it = ctx_.rt.services->gates.find(gate);
         it != ctx_.rt.services->gates.end() && it->second.at + kGateSilent > ctx_.now)
-      out.waiting += n;  // those of a gate that is gone wait no more
+      out.waiting += n;  // requests that wait at a gate that is gone do not count
   out.start_time = marks_.start_time;
   out.wanted = service().wanted;
   out.shape = service().shape;
@@ -266,7 +267,8 @@ std::uint32_t Look::ready_of(std::uint64_t revision) const {
       [&](const Replica& r) { return r.of.revision == revision && r.ready && !r.leaving; }));
 }
 
-// The replicas that a version is to have, by its weight; one at least if it gets requests.
+// The number of replicas that a version should have, by its weight; at least one if it gets
+// requests.
 std::uint32_t Look::wanted_of(const std::string& version) const {
   std::uint64_t all = 0, own = 0;
   for (const tenancy::ServiceVersion& v : doc_.versions) {
@@ -361,7 +363,8 @@ void Look::adjust(const ReplicaSet& set, std::uint32_t target) {
   if (staying.size() < target) {
     start(set, target - static_cast<std::uint32_t>(staying.size()));
   } else if (staying.size() > target) {
-    // Those that do least leave first: what waits, what starts, what has the fewest requests.
+    // Replicas that do least are drained first: those that wait, then those that start, then those
+    // with the fewest requests.
     const auto rank = [&](const Replica& r) {
       std::uint32_t running = 0;
       for (const auto& [gate, said] : marks_of(r.job->id).gates) running += said.report.running;
@@ -374,7 +377,7 @@ void Look::adjust(const ReplicaSet& set, std::uint32_t target) {
   }
   const auto ready = static_cast<std::uint32_t>(
       std::count_if(staying.begin(), staying.end(), [](const Replica& r) { return r.ready; }));
-  // Of what leaves, as many go as are replaced.
+  // Of the replicas that have to leave, only as many are drained as are replaced.
   std::uint32_t kept = target > ready ? target - ready : 0;
   for (const Replica& replica : leaving) {
     if (replica.ready && kept > 0) {
@@ -404,7 +407,7 @@ void Look::start(const ReplicaSet& set, std::uint32_t count) {
     }
     marks.refused.clear();
     marks_.cost = made->cost_per_hour;
-    marks_of(made->job);  // from here on its end is news
+    marks_of(made->job);  // from here on its end is reported as an event
   }
 }
 
@@ -417,7 +420,7 @@ void Look::drain(const Replica& replica, const std::string& why) {
           fmt::format("replica of service {}: {}", name_, why));
 }
 
-// Ends replicas that were drained: no gate has a request in them, or their time is over.
+// Ends drained replicas: no gate has a request in them, or their time to drain is over.
 void finish_drained(Context& ctx) {
   std::vector<JobId> ids;
   for (const auto& [id, marks] : ctx.rt.services->replicas)
@@ -448,7 +451,7 @@ void finish_drained(Context& ctx) {
   }
 }
 
-// Replicas whose service is gone end, and marks of jobs that are forgotten go.
+// Ends replicas whose service was removed, and drops marks of forgotten jobs.
 void clear_up(Context& ctx) {
   std::vector<JobId> orphans;
   for (const auto& [name, jobs] : ctx.state.services.jobs)

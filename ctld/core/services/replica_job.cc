@@ -12,7 +12,7 @@
 namespace gantry::core {
 namespace {
 
-// Looser promises go behind tighter ones of the same tenant where both wait for a place.
+// Among waiting replicas of one tenant, those of services with tighter latency objectives go first.
 std::int32_t nice_of(Duration target) {
   if (target <= milliseconds(10)) return 0;
   return target <= milliseconds(100) ? 50 : 100;
@@ -28,7 +28,7 @@ void fill_shape(const tenancy::Service& service, std::uint64_t revision,
   to.gpu_models = from.gpu_models;
   if (!service.scale.spare_node) return;
   // About half of the replicas on one node at most, so that a lost node leaves half; two nodes are
-  // enough for all. Those of another revision do not count: they would stand in a rollout's way.
+  // enough for all. Replicas of another revision do not count, because they would hinder a rollout.
   to.anti_affinity = fmt::format("service-{}-{}", service.name, revision);
   to.anti_affinity_level = "node";
   to.anti_affinity_most = (service.scale.most + 1) / 2;
@@ -52,7 +52,7 @@ proto::SubmitJob replica_job(const tenancy::Service& service, const ReplicaSet& 
   spec.priority_class = service.priority_class;
   spec.nice = nice_of(service.target);
   spec.comment = fmt::format("replica of service {}, version {}", service.name, v.name);
-  spec.requeue = false;  // another one is made in its place
+  spec.requeue = false;  // the controller makes another replica instead
   spec.work_type = WorkType::inference;
   spec.labels["service"] = service.name;
   spec.labels["version"] = v.name;

@@ -1,5 +1,4 @@
-// A replica as the job that it is: what a user would submit who wrote the service's document as a
-// script.
+// A replica as a job: the submit that a user would send to run the service's command by hand.
 #pragma once
 
 #include "common/proto/job_submit.h"
@@ -9,12 +8,12 @@
 
 namespace gantry::core {
 
-// The submit of one more replica of this set. Which network, sandbox and limits it gets is decided
-// as for any job of its owner.
+// The submit of one more replica of this set. Network, sandbox and limits are decided as for any
+// job of its owner.
 proto::SubmitJob replica_job(const tenancy::Service& service, const ReplicaSet& set,
                              std::uint32_t shape, const State& state);
 
-// Who submits it: the set's owner, with no other rights than a user's.
+// The identity that submits it: the set's owner, with no more rights than a user.
 Identity owner_of(const ReplicaSet& set);
 
 }  // namespace gantry::core

@@ -15,7 +15,7 @@ namespace {
 using metrics::Family;
 using metrics::label;
 
-// The histogram has every fifth of the buckets in which gates count: two for each factor of ten.
+// The histogram has every fifth bucket of those that gates count: two per factor of ten.
 constexpr std::size_t kEvery = 5;
 
 std::string seconds_text(std::uint64_t us) {

@@ -1,5 +1,5 @@
-// Services and gates in the controller's GET /metrics. Counters begin anew when the controller
-// does.
+// Services and gates in the controller's GET /metrics. Counters restart from zero with the
+// controller.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace gantry::core {
 
-// `tenant`: only its services; unset: all, and the gates. Returns the text format of Prometheus.
+// `tenant`: only its services; unset: all services, and the gates. Returns the text format of
+// Prometheus.
 std::string service_metrics(const ServiceView& view, const std::optional<std::string>& tenant);
 
 }  // namespace gantry::core

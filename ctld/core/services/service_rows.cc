@@ -15,7 +15,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::int64_t kMinute = 60;  // seconds that listings look back
+constexpr std::int64_t kMinute = 60;  // seconds of the past that listings count
 
 std::string state_of(const Job& job, const ReplicaMarks* marks) {
   if (job.phase == Phase::queued) return "pending";

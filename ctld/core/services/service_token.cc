@@ -13,7 +13,7 @@
 namespace gantry::core {
 namespace {
 
-// The tenant in whose name the asker calls services.
+// The tenant as which the asker calls services.
 Result<std::string> calling_tenant(const State& state, const Identity& who,
                                    const std::string& wanted) {
   if (wanted.empty()) {

@@ -1,4 +1,4 @@
-// Decides who may have an identity token with which services are called.
+// Decides who may get an identity token for calling services.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ struct ServiceTokenWish {
   Duration lifetime{};
 };
 
-// Whoever may submit in a tenant may call services as this tenant: a job there could do it, too.
-// The audience is proto::kAllServices, or a service that takes this tenant's tokens. The errors are
-// permission_denied, not_found and invalid_argument, with the sentence.
+// Whoever may submit to a tenant may call services as this tenant, because a job there could do
+// that too. The audience of the token is proto::kAllServices, or a service that takes this tenant's
+// tokens. The errors are permission_denied, not_found and invalid_argument.
 Result<ServiceTokenWish> service_token_for(const State& state, const Identity& who,
                                            const proto::MakeToken& asked, Instant now);
 

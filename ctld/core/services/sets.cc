@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "ctld/scale/rollout.h"
 #include "ctld/core/request.h"
+#include "ctld/scale/rollout.h"
 
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostKeptBack = 16;  // versions that went back, which are remembered
+constexpr std::size_t kMostKeptBack = 16;  // versions that were rolled back and are remembered
 
 event::ServiceSet as_it_is(const std::string& name, const ServiceState* now) {
   event::ServiceSet out;
@@ -65,7 +65,7 @@ std::optional<event::ServiceSet> sets_for(const tenancy::Service& doc, const Ser
       continue;
     }
     changed = true;
-    // A third one takes the place of the second, which had not come in yet.
+    // A third set replaces the second one if that one has not taken over yet.
     if (newest != nullptr && before == nullptr) out.sets.push_back(*newest);
     ReplicaSet fresh = fresh_set(doc, v, ++out.last_revision, who, at);
     if (newest != nullptr) fresh.part = scale::first_part(doc.rollout);
@@ -75,7 +75,7 @@ std::optional<event::ServiceSet> sets_for(const tenancy::Service& doc, const Ser
     out.sets.push_back(std::move(fresh));
   }
   if (now != nullptr && !changed)
-    changed = out.sets.size() != now->sets.size();  // a version is gone
+    changed = out.sets.size() != now->sets.size();  // a version was removed
   if (!changed) return std::nullopt;
   std::sort(out.sets.begin(), out.sets.end(),
             [](const ReplicaSet& a, const ReplicaSet& b) { return a.revision < b.revision; });

@@ -1,4 +1,4 @@
-// Which sets of replicas a service has: from its document, and from what was there before.
+// Which sets of replicas a service has: from its document, and from its earlier sets.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace gantry::core {
 
-// Whether a replica of the one could pass for a replica of the other: all but the weight is equal.
+// Whether replicas of the two are interchangeable: all but the weight is equal.
 bool runs_the_same(const tenancy::ServiceVersion& a, const tenancy::ServiceVersion& b);
 
-// The sets that a service has once its document says this: new ones for versions that are new or
-// run something else now, none for those that are gone. `who` is the owner of new ones. Unset:
+// The sets that a service has once its document is this one: new sets for versions that are new or
+// run something else now, none for versions that were removed. `who` owns the new ones. Unset if
 // nothing changes.
 std::optional<event::ServiceSet> sets_for(const tenancy::Service& doc, const ServiceState* now,
                                           const Identity& who, Instant at);
@@ -23,7 +23,7 @@ const ReplicaSet* set_before(const ServiceState& service, const ReplicaSet& fres
 // The newest set of this version.
 const ReplicaSet* newest_set(const ServiceState& service, const std::string& version);
 
-// Without the older (or, `newer`, without the newer) set of each version that has two.
+// Without the older (or, with `newer`, without the newer) set of each version that has two.
 event::ServiceSet without_sets(const std::string& name, const ServiceState& service,
                                const std::string& version, bool newer);
 

@@ -14,7 +14,7 @@
 
 namespace gantry::core {
 
-// A thing with a price: its node pool, and the amount of it that one price is for.
+// An item with a price: its node pool, and the amount of it that one price is for.
 struct BillItem {
   std::string pool;           // "" = none
   std::string item;           // "cpu", "memory", "scratch", "io", "net", "gpu:MODEL[:PROFILE]"
@@ -34,8 +34,8 @@ struct HeldPart {
 struct BillLine {
   BillItem what;
   std::int64_t amount = 0;  // held now, on all nodes
-  Held held;                // so far, in units of held_unit(item)
-  Exact cost;               // so far
+  Held held;                // sum so far, in units of held_unit(item)
+  Exact cost;               // cost so far
   Exact list;               // `cost` at list price, without factors of plans and hours of the day
   Held held_saved;          // value of `held` at the newest checkpoint
   Money cost_saved;
@@ -45,9 +45,9 @@ struct BillLine {
 };
 
 struct Bill {
-  std::string plan;      // of the price book; "" = on demand
+  std::string plan;      // plan of the price book; "" = on demand
   Instant since{};       // charged up to here
-  bool settled = false;  // the attempt is over: its sum is in the job
+  bool settled = false;  // the attempt is over and its sum was added to the job
   std::vector<BillLine> lines;
   std::string labels;         // as in LedgerParts
   std::optional<Money> most;  // highest possible cost; set with a budget and a time limit
@@ -73,12 +73,12 @@ struct LedgerSum {
   Money list;              // cost of `held` at list prices
   Held wasted;             // the part of `held` that ended attempts did not use
   Money waste;             // the part of `cost` that was paid for `wasted`
-  std::uint64_t runs = 0;  // attempts that ended; this and the next two only for item cpu
+  std::uint64_t runs = 0;  // ended attempts; this and the next two only for item cpu
   std::uint64_t starts = 0;
   Duration waited{};      // time in the queue before these starts, without what users caused
                           // themselves
   std::string labels;     // as in LedgerParts; the key has a word for them
-  bool fold_due = false;  // not durable: it is in Unfolded
+  bool fold_due = false;  // set if State's Unfolded lists it; not durable
   GANTRY_FIELDS(FIELD(1, held), FIELD(2, credited), FIELD(3, cost), FIELD(4, credit),
                 FIELD(5, runs), FIELD(6, list), FIELD(7, wasted), FIELD(8, waste), FIELD(9, starts),
                 FIELD(10, waited), FIELD(11, labels))

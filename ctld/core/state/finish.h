@@ -46,7 +46,7 @@ constexpr auto enum_names(RequeueWhy) {
                                                                  {idle_gpus, "idle_gpus"}}};
 }
 
-// How a finishing job goes on when its last node has let go.
+// What happens to a finishing job when its last node is released.
 struct Finish {
   Instant since{};
   Outcome outcome = Outcome::completed;

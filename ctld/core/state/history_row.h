@@ -1,6 +1,6 @@
-// The row that the history keeps for good of a job, or of array tasks that were cancelled while
-// pending. It is a store::HistoryEntry with an encoded proto::HistoryRow; row.uid says who may read
-// it.
+// The row that the history keeps for good, of a job, or of array tasks that were cancelled while
+// pending. It is a store::HistoryEntry with an encoded proto::HistoryRow; only row.uid and those
+// with rights to its jobs may read it.
 #pragma once
 
 #include "common/proto/history.h"
@@ -12,7 +12,7 @@ namespace gantry::core {
 // The accounting row of any known job, ended or not, with its cost up to `now`.
 proto::HistoryRow history_row(const State& state, const Job& job, Instant now);
 
-// Adds what the nodes of a running job have told of its usage last; see runtime.h.
+// Adds the usage that the nodes of a running job reported last; see runtime.h.
 struct Runtime;
 void put_live_usage(const Runtime& rt, const Job& job, proto::HistoryRow& row);
 

@@ -1,9 +1,9 @@
 // Job: what the controller knows of one job, of one array element that is a job of its own, or of
 // an array. The record of an array stands for all tasks that have not been split off, and stays
-// until every task has ended.
-// A Job is small, because a million may wait: members that only launch and `show` need stay encoded
-// in `spec`, and parts that most jobs lack are behind pointers. A Job is durable (record.h) apart
-// from the marked members. Only apply() changes it. job_marks.h has what others were told of it.
+// until every task has ended. A Job is small, because a million may wait: members that only launch
+// and `show` need stay encoded in `spec`, and parts that most jobs lack are behind pointers. A Job
+// is durable (record.h) apart from the marked members. Only apply() changes it. job_marks.h has
+// what the scheduler and others were told of it.
 #pragma once
 
 #include <algorithm>
@@ -34,12 +34,12 @@ namespace gantry::core {
 
 using ClassId = Id<struct ClassTag, std::uint32_t>;  // index into ClassTable
 
-// Facts of an array that its state and its record (record.h) have in common.
+// Facts of an array that its state and its record (record.h) share.
 struct ArrayFacts {
   std::optional<std::uint32_t> max_running;
   std::uint32_t never_started = 0;     // tasks that have neither started nor ended
-  Instant last_history{};              // of cancelled tasks' rows; no two rows have one time
-  Outcome worst = Outcome::completed;  // of the tasks that ended
+  Instant last_history{};              // of cancelled tasks' rows; no two rows have the same time
+  Outcome worst = Outcome::completed;  // worst outcome of the tasks that ended
   ExitStatus worst_exit;
   JobId last_split{};  // the element that was split off last, when no task was left; 0 = none yet
 };
@@ -51,12 +51,13 @@ struct ArrayState : ArrayFacts {
   OrdinalSet pending;
   OrdinalSet done_ok;
   OrdinalSet done_bad;
-  OrdinalSet corr_met, corr_never;  // for aftercorr: tasks whose counterpart ended
-  // The rest is derived from the elements' records.
+  OrdinalSet corr_met,
+      corr_never;  // for aftercorr: tasks whose counterpart met the dependency, or never will
+  // The other members are derived from the elements' records.
   std::map<std::uint32_t, JobId> elements;  // known elements by ordinal
-  std::uint32_t active = 0;                 // starting, running, finishing
+  std::uint32_t active = 0;                 // tasks that are starting, running or finishing
   std::uint32_t unended = 0;                // elements that have not ended
-  std::set<JobId> queued;                   // elements that wait by themselves
+  std::set<JobId> queued;                   // elements that are queued again by themselves
 
   void note_end(Outcome outcome, ExitStatus exit) {
     const auto rank = [](Outcome o, ExitStatus e) {
@@ -73,12 +74,12 @@ struct ArrayState : ArrayFacts {
   [[nodiscard]] bool complete() const { return pending.empty() && unended == 0; }
 };
 
-// How far one node is with its part of an attempt.
+// Progress of one node with its part of an attempt.
 enum class RunState : std::uint8_t {
   launched = 1,  // ordered, not confirmed
   ready = 2,     // prepared, held until the job starts
   running = 3,
-  released = 4,  // nothing of the attempt is left there
+  released = 4,  // nothing of the attempt is left on the node
 };
 constexpr auto enum_names(RunState) {
   using enum RunState;
@@ -89,41 +90,42 @@ constexpr auto enum_names(RunState) {
 struct NodeRun {
   sched::NodeGrant grant;
   RunState state = RunState::launched;
-  proto::ExitCause cause = proto::ExitCause::exited;  // once released
+  proto::ExitCause cause = proto::ExitCause::exited;  // valid once released
   ExitStatus exit;
   std::string message;
   std::vector<HeldPart> held;  // its part of the bill
-  bool frozen = false;         // as the node reported last
-  // The part was ordered before an old store was accepted, and the store does not know whether the
-  // node took the order. The job may have run to its end since, so the part is not ordered again.
+  bool frozen = false;         // true if the node last reported it as frozen
+  // The order was sent before an old store was accepted, and the store does not know whether the
+  // node carried it out. The job may have ended since, so the order is not sent again.
   bool perhaps_over = false;
-  std::optional<Instant> ended{};  // once released: when the node let go
-  // The job gives the node back, since then: it ends its part, and no step begins there.
+  std::optional<Instant> ended{};  // once released: when the node released it
+  // Since when the job is releasing this node: its part there is ending, and no step begins there.
   std::optional<Instant> given_back{};
   GANTRY_FIELDS(FIELD(1, grant), FIELD(2, state), FIELD(3, cause), FIELD(4, exit),
                 FIELD(5, message), FIELD(6, held), FIELD(7, frozen), FIELD(8, perhaps_over),
                 FIELD(9, ended), FIELD(10, given_back))
 };
 
-// The newest attempt of a placed job. It is kept after the end for `show`, and stored as it is.
+// The newest attempt of a placed job. It is kept after the end for `show`, and is stored in this
+// form.
 struct Active {
   Instant placed{};
   bool exclusive = false;
-  bool warned = false;                // the warning signal went out
-  proto::IdleGpuStep idle_told{};     // the last step taken about its GPUs that do nothing
+  bool warned = false;                // the warning signal was sent
+  proto::IdleGpuStep idle_told{};     // the last step taken about its idle GPUs
   double charge = 0;                  // charge to the fair share, per second
-  std::optional<Instant> checkpoint;  // newest one of this attempt
+  std::optional<Instant> checkpoint;  // newest checkpoint of this attempt
   std::vector<NodeRun> nodes;         // rank order; the first is the batch node
   std::optional<Finish> finish;
   Usage usage;                   // sums over this attempt's nodes, and the highest peak of a node
-  std::vector<StepState> steps;  // the newest kMaxStepsKept
+  std::vector<StepState> steps;  // the newest kMaxStepsKept steps
   StepId next_step{};
   std::vector<WaitPart> waits;  // causes of waiting before this attempt
   Bill bill;
-  std::optional<Instant> suspended;  // since then; only while the job is running
-  Duration suspended_before{};       // ended suspensions together
+  std::optional<Instant> suspended;  // suspended since then; only while the job is running
+  Duration suspended_before{};       // total of ended suspensions
   UseOfJob use;
-  std::vector<SecretUse> secrets;  // that this attempt gets, with their versions and files
+  std::vector<SecretUse> secrets;  // secrets that this attempt gets, with their versions and files
   std::uint32_t door = 0;          // of a replica: the port of its node where gates reach it
   [[nodiscard]] Duration suspended_until(Instant now) const {
     return suspended_before + (suspended ? std::max(Duration{}, now - *suspended) : Duration{});
@@ -140,10 +142,10 @@ struct Active {
                 FIELD(16, use), FIELD(17, secrets), FIELD(18, door))
 };
 
-// Facts of a job that its state and its record (record.h) have in common.
+// Facts of a job that its state and its record (record.h) share.
 struct JobFacts {
   JobId array{};           // an element's array
-  Instant window_named{};  // when an update named its reservation; zero: the submit named it
+  Instant window_named{};  // when an update set its reservation; zero: the submit set it
   // When an update last made the job ask for more, or moved it to another queue; zero: never. The
   // age at which a job goes before all others of its class counts from here.
   Instant asked_more{};
@@ -152,28 +154,30 @@ struct JobFacts {
   std::optional<Instant> not_before;  // begin time, dependency delay or back-off
   std::optional<Instant> started, ended;
   Money billed, credited;  // sums over settled attempts
-  std::string cause;       // why it ended, is held, or was requeued last
+  std::string cause;       // why the job ended, is held, or was last requeued
 
   std::optional<std::uint32_t> priority;
   std::int32_t nice = 0;
-  std::int32_t site_factor = 0;         // of an administrator; added to the priority
-  std::int32_t class_priority = 0;      // value of the tenant's own class that it names; 0 = none
-  std::optional<sched::ShareId> share;  // the leaf of its user, in a tenant's queue
-  std::uint32_t ordinal = 0;            // an element's place in its array
+  std::int32_t site_factor = 0;  // set by an administrator; added to the priority
+  std::int32_t class_priority =
+      0;  // value of the tenant's own priority class that the job names; 0 = none
+  std::optional<sched::ShareId>
+      share;                  // the leaf of its user in the share tree, in a tenant's queue
+  std::uint32_t ordinal = 0;  // an element's place in its array
   std::uint32_t restarts = 0;
   std::uint32_t launch_failures = 0;
   std::uint32_t preemptions = 0;
   Attempt attempt{};  // number of the newest start; 0 = none yet
   ExitStatus exit;
-  std::optional<Outcome> outcome;  // set once it has ended
+  std::optional<Outcome> outcome;  // set once the job has ended
   Phase phase = Phase::queued;
   Hold hold = Hold::none;
-  bool started_once = false;  // some attempt has run
-  bool backing_off = false;   // not_before is a back-off
-  bool lowered = false;       // a budget lowered it: its class is not the one of the spec
+  bool started_once = false;  // at least one attempt has run
+  bool backing_off = false;   // true if not_before is a back-off
+  bool lowered = false;       // a budget lowered the job: its class differs from the spec's
 };
 
-// Of the nodes of an attempt, those that the job has not given back.
+// Counts the nodes of an attempt that the job has not released.
 inline std::uint32_t kept_nodes(const Active& active) {
   std::uint32_t n = 0;
   for (const NodeRun& run : active.nodes) n += run.given_back ? 0 : 1;
@@ -183,24 +187,25 @@ inline std::uint32_t kept_nodes(const Active& active) {
 struct Job : JobFacts {
   JobKind kind = JobKind::batch;
   bool may_requeue = true;
-  bool no_kill = false;      // it goes on without a node that is lost
+  bool no_kill = false;      // the job continues if a node is lost
   bool has_image = false;    // a container image, which may have to be fetched
   bool renamed = false;      // the spec still has the old name
   bool respecified = false;  // account or reservation differ from the spec
   bool reshaped = false;     // shape or may_requeue differ from the spec
-  bool fold_due = false;     // not durable: it is in Unfolded
+  bool fold_due = false;     // set if State's Unfolded lists it; not durable
 
   JobId id{};
-  std::uint32_t task = 0;  // an element's index
+  std::uint32_t task = 0;  // index of an array's element
   NameId name, user, account;
   Uid uid{};
   ClassId cls{};  // partition, shape and time limit
   std::optional<Instant> deadline;
   std::optional<WarnSignal> warn;
   Bytes spec;                  // encoded StoredSpec; empty for an element, which uses its array's
-  Owned<std::string> comment;  // replaces the one of the spec
-  Owned<std::vector<PartitionId>> queues;   // those it named, if several; see turn/queue_choice.h
-  Owned<std::vector<std::string>> windows;  // likewise of reservations
+  Owned<std::string> comment;  // replaces the spec's comment
+  Owned<std::vector<PartitionId>>
+      queues;  // the queues that the job named, if several; see turn/queue_choice.h
+  Owned<std::vector<std::string>> windows;  // likewise for reservations
   Owned<JobNotes> notes;
   Owned<Dependencies> dependencies;
   Owned<ArrayState> tasks;  // only for an array
@@ -218,8 +223,10 @@ inline Phase shown_phase(const Job& job) {
   return job.active && job.active->suspended ? Phase::suspended : job.phase;
 }
 
-// A job with a container image may have to fetch it, so it gets so many times start_timeout.
+// A job with a container image may have to fetch it, so its start may take this many times
+// start_timeout.
 inline constexpr std::int64_t kImageStarts = 10;
-inline constexpr std::size_t kMaxStepsKept = 1024;  // per attempt; older ones are dropped
+inline constexpr std::size_t kMaxStepsKept =
+    1024;  // steps kept per attempt; older ones are dropped
 
 }  // namespace gantry::core

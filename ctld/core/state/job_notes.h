@@ -9,9 +9,9 @@
 
 namespace gantry::core {
 
-// What was noted of a job for its history; unset or "" = nothing.
+// What users noted of a job for its history; unset or "" = nothing.
 struct JobNotes {
-  std::optional<ExitStatus> derived_exit;  // in the place of its steps' worst one
+  std::optional<ExitStatus> derived_exit;  // replaces the worst exit status of its steps
   std::string admin_comment, system_comment;
   GANTRY_FIELDS(FIELD(1, derived_exit), FIELD(2, admin_comment), FIELD(3, system_comment))
 };

@@ -1,5 +1,5 @@
 // JobTable: jobs by id. Ids only grow, so jobs lie in pages of neighbours: finding one is two
-// steps, and walking all of them is in id order. A page goes when its last job goes.
+// steps, and walking all of them is in id order. A page is freed with its last job.
 //
 // IdList: some of the jobs (those of a user, those of one name), in id order. Removed ids stay in
 // it until they are half of it, so callers must skip ids of jobs that do not belong to it any more.
@@ -89,10 +89,10 @@ class IdList {
     if (at == ids_.end() || *at != id)
       ids_.insert(at, id);
     else if (gone_ > 0)
-      --gone_;  // it was removed and comes back
+      --gone_;  // the id was removed and comes back
   }
-  // Counts one id that does not belong here any more. When half of the ids are such, those are
-  // dropped of which `stays(id)` is false.
+  // Counts one id that no longer belongs to the list. When half of the ids are such, drops those
+  // for which `stays(id)` is false.
   template <class F>
   void removed(F&& stays) {
     if (++gone_ * 2 < ids_.size()) return;

@@ -24,23 +24,24 @@ struct LedgerParts {
   std::string pool;
   std::string item;
   std::string plan;
-  std::string labels;  // of the jobs: lines KEY=VALUE, see money/report_labels.h; "" = none
+  std::string labels;  // labels of the jobs: lines KEY=VALUE, see money/report_labels.h; "" = none
   friend auto operator<=>(const LedgerParts&, const LedgerParts&) = default;
 };
 
-// The parts as one string that sorts as they do: months first, then weeks. It has at most
+// The parts as one string that sorts in the same order: months first, then weeks. It has at most
 // kMaxKeyBytes of the store, so very long names are cut.
 std::string ledger_key(const LedgerParts& parts);
-// All parts but the labels, which are in the sum.
+// All parts except the labels, which are stored in the sum.
 LedgerParts ledger_parts(const std::string& key);
 
 struct LedgerState {
   PriceTable prices;                                 // derived
   std::map<std::string, LedgerSum> sums;             // by ledger_key()
   std::map<std::string, proto::PostedBatch> posted;  // by name
-  // Sums over all months by tenant, type of job and item, for counters. Derived from `sums`.
+  // Sums over all months by tenant, type of job and item, for counters in metrics. Derived from
+  // `sums`.
   std::map<std::array<std::string, 3>, LedgerSum> totals;
-  std::map<std::string, std::set<std::string>> labels;  // of the sums, by tenant. Derived
+  std::map<std::string, std::set<std::string>> labels;  // labels in the sums, by tenant; derived
 };
 
 }  // namespace gantry::core

@@ -1,4 +1,4 @@
-// Looking up the table of moves; see moves.h.
+// Lookup in the table of moves; see moves.h.
 #include "ctld/core/state/moves.h"
 
 #include <fmt/core.h>

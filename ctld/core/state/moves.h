@@ -18,7 +18,7 @@ enum class Trigger : std::uint8_t {
   finish,
   end,
   requeued,
-  forget,  // the controller's: illegal = assertion
+  forget,  // the controller's own trigger: illegal = assertion
   ready,
   started,
   exited,  // a node's report: illegal = logged and ignored
@@ -33,7 +33,7 @@ enum class Trigger : std::uint8_t {
   end_allocation,
   suspend,
   resume,  // a client's: illegal = error
-  revive,  // the controller's
+  revive,  // the controller's own trigger
 };
 enum class Source : std::uint8_t { us, node, client };
 
@@ -131,9 +131,10 @@ constexpr std::optional<Phase> next_phase(Trigger trigger, Phase from) {
   return kMoves[static_cast<std::size_t>(trigger)].next[static_cast<std::size_t>(from) - 1];
 }
 
-// Moves by a trigger of our own; asserts if that is illegal.
+// Moves by a trigger of the controller itself; asserts if the move is illegal.
 Phase must_move(Trigger trigger, Phase from);
-// Asks for a client; the error is wrong_state and names the job and its phase.
+// Looks up the move for a client's request; the error is wrong_state and names the job and its
+// phase.
 Result<Phase> may_move(Trigger trigger, Phase from, std::string_view job);
 
 std::string moves_as_markdown();

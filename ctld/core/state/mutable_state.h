@@ -19,9 +19,9 @@ struct Touched {
   std::vector<JobId> jobs;
   std::vector<NodeId> nodes;
   std::vector<NodeId> trigger_nodes;   // nodes that changed, or whose held resources changed
-  std::vector<sched::ShareId> shares;  // the scheduler has to hear of these
-  std::vector<std::string> budgets;    // there may be more left of these
-  bool uses = false;                   // jobs began or ended to count for limits of use
+  std::vector<sched::ShareId> shares;  // shares of which the scheduler has to be told
+  std::vector<std::string> budgets;    // budgets that may have more left now
+  bool uses = false;                   // jobs started or stopped counting for limits of use
   void clear() {
     jobs.clear();
     nodes.clear();
@@ -32,8 +32,8 @@ struct Touched {
   }
 };
 
-// Changes since the last fold, removed things too, by table (store.h). The fold takes the
-// list. If an entry of State has a `fold_due`, that flag says that the entry is listed here.
+// Changes since the last fold, including removed entries, by table (store.h). The fold empties the
+// list. If an entry of State has a `fold_due`, this flag is set while the entry is listed here.
 struct Unfolded {
   bool meta = false;
   std::vector<JobId> jobs;
@@ -52,10 +52,10 @@ struct Unfolded {
   std::vector<std::string> posted;
   std::vector<TriggerId> triggers;
   std::vector<std::string> used;  // records of use
-  // Tenant and name; no name: what the tenant has removed.
+  // Tenant and name; with an empty name, the record of what the tenant has removed.
   std::vector<std::pair<std::string, std::string>> secrets;
   std::vector<std::string> services;
-  std::vector<std::string> enroll_tokens;  // hashes
+  std::vector<std::string> enroll_tokens;  // hashes of the tokens
   std::vector<JobId> forgotten_specs;
   std::vector<store::HistoryEntry> history;
 };

@@ -63,7 +63,7 @@ class Names {
 
  private:
   struct Entry {
-    std::unique_ptr<std::string> text;  // stays where it is: ids_ looks into it
+    std::unique_ptr<std::string> text;  // never moves, because ids_ points into it
     std::uint32_t users = 0;
   };
   std::vector<Entry> entries_;

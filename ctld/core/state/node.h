@@ -37,9 +37,9 @@ struct NodeFacts {
   std::uint32_t threads_per_core = 1;
   std::optional<Instant> booted;  // first registration with this boot id
   GpuInventory gpus;
-  std::vector<SandboxFact> sandboxes{};  // beside the standard one
+  std::vector<SandboxFact> sandboxes{};  // in addition to the standard one
   std::string transport;                 // as in proto::NodeRegister
-  std::uint32_t abilities = 0;           // the same
+  std::uint32_t abilities = 0;           // as in proto::NodeRegister
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   GANTRY_FIELDS(FIELD(1, boot_id), FIELD(2, address), FIELD(3, version), FIELD(4, runtime),
                 FIELD(5, layers_off), FIELD(6, cpus), FIELD(7, memory), FIELD(8, scratch),
@@ -57,9 +57,10 @@ struct NodeRecord {
   std::string reason_by;
   std::optional<Instant> since;
   NodeFacts facts;
-  std::vector<proto::DrainedGpu> drained_gpus;           // by UUID, ascending
-  std::optional<std::vector<std::string>> features_set;  // set by an operator; unset = configured
-  std::string comment;                                   // an operator's
+  std::vector<proto::DrainedGpu> drained_gpus;  // by UUID, ascending
+  std::optional<std::vector<std::string>>
+      features_set;     // set by an operator; unset = as configured
+  std::string comment;  // set by an operator
   GANTRY_FIELDS(FIELD(1, id), FIELD(2, health), FIELD(3, intent), FIELD(4, reason),
                 FIELD(5, reason_by), FIELD(6, since), FIELD(7, facts), FIELD(8, drained_gpus),
                 FIELD(9, features_set), FIELD(10, comment))
@@ -69,7 +70,7 @@ struct Node : NodeRecord {
   std::string name;
   std::string public_key;  // Z85; "" = not enrolled
 
-  // The next members are derived by apply() from the placements.
+  // apply() derives the next members from the placements.
   std::vector<JobId> jobs;      // jobs that hold something here, ascending
   std::vector<bool> cpu_taken;  // by CPU number, grows as needed
   std::uint32_t cpus_taken = 0;
@@ -88,11 +89,11 @@ struct Node : NodeRecord {
   const NodeConfig* declared = nullptr;
   std::vector<std::uint16_t> cpus;
   std::vector<GresCount> gres;  // sorted
-  bool fold_due = false;        // the node is in Unfolded
+  bool fold_due = false;        // set if Unfolded lists the node
 };
 
-// Who says that there is a partition. file: gantry.yaml; command: an administrator made it by a
-// command; removed: it is in gantry.yaml, and a command took it away.
+// Where a partition comes from. file: gantry.yaml; command: an administrator made it with a
+// command; removed: it is in gantry.yaml, and a command removed it.
 enum class PartitionOrigin : std::uint8_t { file = 0, command = 1, removed = 2 };
 constexpr auto enum_names(PartitionOrigin) {
   using enum PartitionOrigin;
@@ -100,26 +101,27 @@ constexpr auto enum_names(PartitionOrigin) {
       {{file, "file"}, {command, "command"}, {removed, "removed"}}};
 }
 
-// A partition as it is stored, by its key. What commands said of it goes before gantry.yaml.
+// A partition as it is stored, by its key. Settings of commands override gantry.yaml.
 struct PartitionRecord {
   PartitionId id{};
   std::optional<bool> up_set;            // set by an operator; unset = as configured
-  std::optional<bool> accepts_jobs_set;  // the same
+  std::optional<bool> accepts_jobs_set;  // set by an operator; unset = as configured
   PartitionOrigin origin = PartitionOrigin::file;
   // Other options that commands set, by name, as config/partitions.h reads them.
   std::map<std::string, std::string> values;
-  std::string changed_by;          // who said one of the last two things; "" = nobody
-  std::optional<Instant> changed;  // and when
+  std::string changed_by;          // who last set one of the two values above; "" = nobody
+  std::optional<Instant> changed;  // when that was
   GANTRY_FIELDS(FIELD(1, id), FIELD(2, up_set), FIELD(3, accepts_jobs_set), FIELD(4, origin),
                 FIELD(5, values), FIELD(6, changed_by), FIELD(7, changed))
 };
 
 // A queue. It is a partition of the configuration, or a tenant's own queue (which has the tenant's
-// name), or the part that one tenant has of a configured partition. A tenant's jobs in such a part
-// are a queue of their own, so that quota, pools, price and limits of the tenant hold for them too.
+// name), or one tenant's part of a configured partition. A tenant's jobs in such a part form a
+// queue of their own, so that quota, pools, price and limits of the tenant hold for them too.
 struct Partition : PartitionRecord {
   std::string name;    // as users name it
-  std::string tenant;  // the tenant whose part of `name` it is; "" = the whole partition
+  std::string tenant;  // if it is a tenant's part of partition `name`: that tenant; "" = the whole
+                       // partition
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
   [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }

@@ -51,9 +51,11 @@ void NodeSets::find_sets(const State& state) {
   }
 }
 
-// Each set splits every group that it has nodes of: those nodes move to a group of their own.
+// Each set splits every group that contains some of its nodes: those nodes move to a group of their
+// own.
 void NodeSets::find_groups(const State& state) {
-  std::vector<std::uint32_t> moved(1, 0);  // by group: where its nodes of this set go; 0 = none yet
+  std::vector<std::uint32_t> moved(
+      1, 0);  // by group: the new group for its nodes of this set; 0 = none yet
   std::vector<std::uint32_t> met;
   for (std::uint32_t set = 0; set < sets_.size(); ++set) {
     for (const NodeId id : state.partition(sets_[set].front()).nodes) {

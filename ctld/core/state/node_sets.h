@@ -21,10 +21,10 @@ class NodeSets {
   NodeSets() = default;
   explicit NodeSets(const State& state);
 
-  // Partitions are listed if they are in State::partition_order, nodes if in State::node_order.
+  // Listed partitions are those in State::partition_order, listed nodes those in State::node_order.
   [[nodiscard]] bool listed(NodeId id) const { return place(place_of_node_, id) != kNone; }
   [[nodiscard]] bool listed(PartitionId id) const { return place(place_of_part_, id) != kNone; }
-  // The position in configuration order, from 0, among what is listed.
+  // The position among the listed ones, in configuration order, from 0.
   [[nodiscard]] std::uint32_t place_of(NodeId id) const { return place(place_of_node_, id); }
   [[nodiscard]] std::uint32_t place_of(PartitionId id) const { return place(place_of_part_, id); }
 
@@ -39,8 +39,8 @@ class NodeSets {
 
  private:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
-  // The nodes of this group are in the partitions of `set`, and in those that group `rest` is in.
-  // Group 0 is in none.
+  // Makes the group's partitions those of `set` plus those of group `rest`. Group 0 is in no
+  // partition.
   struct Group {
     std::uint32_t rest = 0;
     std::uint32_t set = 0;

@@ -112,11 +112,11 @@ void OrdinalSet::erase(const OrdinalSet& other) {
       left.count_ += last - first + 1;
     };
     while (gone != other.spans_.end() && gone->last < span.first) ++gone;
-    bool over = false;  // nothing of it is left
+    bool over = false;  // true if nothing of the span is left
     for (; gone != other.spans_.end() && gone->first <= span.last; ++gone) {
       if (span.first < gone->first) keep(span.first, gone->first - 1);
       over = gone->last >= span.last;
-      if (over) break;  // it may reach into the next one
+      if (over) break;  // it may overlap the next span
       span.first = gone->last + 1;
     }
     if (!over) keep(span.first, span.last);

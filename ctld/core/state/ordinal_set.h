@@ -1,10 +1,10 @@
 // OrdinalSet: a set of small numbers, kept as sorted, disjoint, non-touching spans, so that a
 // million waiting array tasks cost a few bytes. ArrayIndexes maps the indexes that a user gave
-// ("0-99:3") to ordinals 0, 1, 2... and back, so that a step width does not break spans apart.
+// ("0-99:3") to ordinals 0, 1, 2... and back, so that indexes with a step still form few spans.
 //
 // Costs grow with the number of spans, not of elements, and never with a product of two such
-// numbers, because a user decides in how many pieces an array is. Nothing here checks an index or
-// ordinal against the total; callers know theirs.
+// numbers, because users decide into how many spans an array falls. Nothing here checks an index or
+// ordinal against the total; that is up to callers.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Pointers that pass constness on: a const Job gives nobody more than a const Active. A
-// std::unique_ptr or a plain pointer would allow changes. State is read through a const reference
-// (context.h), and with these pointers the compiler protects it down to the last member.
+// Pointers that pass constness on: from a const Job one gets only a const Active. A std::unique_ptr
+// or a plain pointer would allow changes. State is read through a const reference (context.h), and
+// with these pointers the compiler protects it down to the last member.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ bool begins_on(const PriceHours& hours, std::int64_t day) {
          std::find(hours.days.begin(), hours.days.end(), name) != hours.days.end();
 }
 
-// If hours overlap, the lowest factor counts.
+// Where hours of the price book overlap, the lowest factor applies.
 std::int64_t hour_factor(const PriceBook& book, std::int64_t local) {
   const std::int64_t day = day_of(local);
   const std::int64_t minute = (local - day * kDaySeconds) / 60;
@@ -160,7 +160,7 @@ std::string plan_for(const PriceBook* book, const std::string& priority_class,
   const tenancy::PricePlan* best = nullptr;
   bool best_by_sandbox = false;
   for (const tenancy::PricePlan& p : book->plans) {
-    // A sandbox may cost more, which a plan for everybody would take back.
+    // A special sandbox may cost more; a plan for every sandbox would undo that surcharge.
     const bool by_sandbox = names(p.sandboxes, std::string(enum_name(sandbox)));
     if (!by_sandbox && !names(p.classes, priority_class) && !names(p.tenants, tenant) &&
         !names(p.tiers, tier) && !names(p.projects, tenant + "/" + project))
@@ -185,7 +185,7 @@ Piece piece_at(const PriceTable& prices, const TimeZone& zone, Instant from, Ins
   out.month = month_at(zone, from);
   out.week = week_at(zone, from);
   out.day = day_of(local);
-  // Up to the next change of the clocks, local time runs evenly.
+  // Until the next daylight-saving change, local time advances evenly.
   const std::int64_t edge =
       (next_edge(out.book, local, prices.by_day) - zone.offset_at(from)) * kMicros;
   out.until = std::min(out.until, Instant{edge});

@@ -1,5 +1,5 @@
-// Prices at work: the price books of the documents in the order of their dates, and the walk over
-// time in pieces. Within a piece nothing that matters changes: no price, no factor of the hour, no
+// Prices in force: the price books of the documents ordered by date, and the division of time into
+// pieces. Within a piece nothing changes that affects a charge: no price, no factor of the hour, no
 // month, no week, no daylight-saving change.
 #pragma once
 
@@ -26,7 +26,7 @@ struct PriceTable {
   TimeZone zone;
   std::map<std::string, TimeZone> tenant_zones;
   std::map<std::string, std::string> tenant_zone_names;
-  std::string issuer;  // of invoices; "" = no book says
+  std::string issuer;  // issuer shown on invoices; "" = no price book names one
   // With budgets, time is also cut at every day, and where fixed budgets begin and end.
   bool by_day = false;
   std::vector<Instant> edges;  // sorted
@@ -45,8 +45,8 @@ Instant budget_edge(const TimeZone& zone, const std::string& date);
 Money price_of(const tenancy::PriceBook* book, std::string_view item, std::uint32_t unit);
 // The plan's factor in thousandths; kFactorUnit if the book has no such plan.
 std::int64_t plan_factor(const tenancy::PriceBook* book, std::string_view plan);
-// The plan with the lowest factor among those that name one of these, and of those that name the
-// sandbox if there are some; "" = no plan does.
+// The plan with the lowest factor among those that list one of these. Plans that list the sandbox
+// are preferred to others; "" = there is no plan.
 std::string plan_for(const tenancy::PriceBook* book, const std::string& priority_class,
                      const std::string& tenant, const std::string& project, const std::string& tier,
                      Sandbox sandbox);
@@ -59,7 +59,7 @@ struct Piece {
   std::string week;      // "2026-W47"
   std::int64_t day = 0;  // local, since 1970-01-01
 };
-// The piece that begins at `from`, at most until `to`, which is later.
+// The piece of time that begins at `from` and ends at `to`, which is later, at the latest.
 Piece piece_at(const PriceTable& prices, const TimeZone& zone, Instant from, Instant to);
 
 // Names of the periods that `t` lies in.

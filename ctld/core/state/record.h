@@ -7,7 +7,7 @@
 // Facts that State and a record hold in the same form are one struct in both (JobFacts, ArrayFacts,
 // Active, NodeRecord, PartitionRecord), so nobody copies them field by field. A record adds only
 // what State holds in another form: names instead of numbers, sets of tasks as spans, and values
-// that are unset as long as they are the spec's.
+// that are unset while they equal the spec's.
 #pragma once
 
 #include <optional>
@@ -42,12 +42,12 @@ struct JobRecord : JobFacts {
   std::optional<std::string> comment;      // unset: the spec's
   std::optional<std::string> account;      // unset: the spec's
   std::optional<std::string> reservation;  // unset: the spec's
-  // Set for elements, and where a budget lowered it; unset: as in the spec or in the array.
+  // Set for elements, and if a budget lowered the job; unset: as in the spec or in the array.
   std::optional<std::uint32_t> priority_class;
   std::optional<JobShape> shape;     // unset: the spec's
   std::optional<bool> may_requeue;   // unset: the spec's
-  std::vector<PartitionId> queues;   // those between which it may move; empty: it stays in one
-  std::vector<std::string> windows;  // likewise of reservations
+  std::vector<PartitionId> queues;   // queues among which the job may move; empty: it stays in one
+  std::vector<std::string> windows;  // likewise for reservations
   std::optional<JobNotes> notes;
   GANTRY_FIELDS(FIELD(1, array), FIELD(2, ordinal), FIELD(3, phase), FIELD(4, hold),
                 FIELD(5, started_once), FIELD(6, outcome), FIELD(7, exit), FIELD(8, name),
@@ -63,8 +63,8 @@ struct JobRecord : JobFacts {
                 FIELD(40, site_factor), FIELD(41, queues), FIELD(42, windows), FIELD(43, notes))
 };
 
-// In the table of nodes' keys, before the hash of a token that enrolls a node; no node has such a
-// name.
+// Prefix of the hash of an enrolment token among the keys of the table of nodes' keys; no node has
+// such a name.
 inline constexpr std::string_view kTokenKey = "token/";
 
 struct TextRecord {  // user_key: hex key -> user; node_key: name -> Z85 key

@@ -15,12 +15,14 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kMostSecrets = 128;               // of one tenant
-inline constexpr std::size_t kMostSealedBytes = 4u << 20;      // of one tenant, all versions
-inline constexpr std::size_t kMostSecretsOfJob = 32;           // that one job may ask for
-inline constexpr std::size_t kMostAudiences = 8;               // for which one job has tokens
-inline constexpr std::size_t kMostAudienceBytes = 256;         // of the name of one
-inline constexpr std::string_view kTokenPrefix = "identity-";  // of the names of files with tokens
+inline constexpr std::size_t kMostSecrets = 128;  // secrets of one tenant
+inline constexpr std::size_t kMostSealedBytes =
+    4u << 20;                                         // bytes of one tenant's secrets, all versions
+inline constexpr std::size_t kMostSecretsOfJob = 32;  // secrets that one job may ask for
+inline constexpr std::size_t kMostAudiences = 8;      // audiences for which one job may ask tokens
+inline constexpr std::size_t kMostAudienceBytes = 256;  // bytes of a secret's name
+inline constexpr std::string_view kTokenPrefix =
+    "identity-";  // prefix of the names of files with tokens
 
 struct SealedVersion : proto::SecretVersion {
   Bytes sealed;
@@ -43,8 +45,8 @@ struct SecretState {
 
 struct TenantSecrets {
   std::map<std::string, SecretState> by_name;
-  // The greatest number of a version that was removed together with its secret. A secret that is
-  // made later begins above it, so that no number stands for two contents under one name.
+  // The greatest version number that was removed together with its secret. A secret of this name
+  // that is made later starts above it, so that no number stands for two contents.
   std::uint32_t removed = 0;
 };
 
@@ -55,7 +57,7 @@ struct RemovedRecord {
 
 struct SecretTable {
   std::map<std::string, TenantSecrets> tenants;
-  // Derived: what jobs ask for that are known, by the id of the job or of its array.
+  // Derived: the secrets that known jobs ask for, by the id of the job or of its array.
   std::unordered_map<JobId, std::vector<SecretUse>> wanted;
 
   [[nodiscard]] const SecretState* find(const std::string& tenant, const std::string& name) const {

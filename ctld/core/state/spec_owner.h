@@ -1,5 +1,5 @@
-// The owner of a job, read out of its stored spec without the rest. Each message that comes out of
-// a job needs the owner, and a spec may have a million bytes.
+// The owner of a job, decoded from its stored spec without the rest. Each message from inside a job
+// needs the owner, and a spec may have a million bytes.
 #pragma once
 
 #include "common/fields.h"

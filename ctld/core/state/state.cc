@@ -76,7 +76,8 @@ std::vector<store::Digest> BlobUses::take_unused() {
   out.swap(unused_);
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
-  std::erase_if(out, [this](const store::Digest& d) { return known(d); });  // used again since
+  std::erase_if(out,
+                [this](const store::Digest& d) { return known(d); });  // used again in the meantime
   return out;
 }
 

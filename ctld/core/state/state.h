@@ -44,7 +44,7 @@ namespace gantry::core {
 struct JobClass {
   sched::ClassKey key;
   std::uint32_t users = 0;
-  std::uint64_t number = 0;  // 1.., never used again, although the ClassId is
+  std::uint64_t number = 0;  // 1.., never used again, although the ClassId may be
 };
 
 class ClassTable {
@@ -63,14 +63,14 @@ class ClassTable {
   std::uint64_t last_number_ = 0;
 };
 
-// How many specs of each user use a stored script or environment. Unused ones go with the next
-// fold.
+// How many specs of each user use a stored script or environment. The next fold removes unused
+// ones.
 class BlobUses {
  public:
   // True if the user did not use it before: its bytes count for the user from now on.
   bool add(const store::Digest& digest, Uid user);
   [[nodiscard]] bool used_by(const store::Digest& digest, Uid user) const;
-  // True if it was the user's last use.
+  // Returns true if it was the user's last use.
   bool drop(const store::Digest& digest, Uid user);
   [[nodiscard]] bool known(const store::Digest& digest) const { return uses_.contains(digest); }
   std::vector<store::Digest> take_unused();
@@ -98,31 +98,32 @@ struct DependencyKey {
 
 struct UserJobs {
   std::string name;           // login name
-  IdList jobs;                // known ones, arrays and elements too
-  std::uint64_t unended = 0;  // jobs that wait or are placed, array tasks one by one
+  IdList jobs;                // known jobs, including arrays and elements
+  std::uint64_t unended = 0;  // jobs that wait or are placed; each array task counts
   std::uint64_t stored = 0;   // bytes of specs, and of scripts and environments, each counted once
 };
 
-struct QueueCounts {  // counts of a partition; derived; array tasks one by one
+struct QueueCounts {  // counts of a partition; derived; each array task counts
   std::uint64_t queued = 0;
   std::uint64_t active = 0;
 };
 
 struct License {            // a license of the whole cluster, by name; see licenses.h
   std::uint32_t total = 0;  // from the configuration
-  std::uint32_t most = 0;   // most in use at one time since the start
+  std::uint32_t most = 0;   // most in use at one time since the controller's start
   std::uint32_t used = 0;   // derived, as is `waiting`
-  std::set<std::pair<std::uint32_t, JobId>> waiting;  // who waits, sorted by how many they ask for
+  std::set<std::pair<std::uint32_t, JobId>>
+      waiting;  // waiting jobs, sorted by how many licences they ask for
 };
 
 struct Counters {             // derived
-  std::uint64_t queued = 0;   // array tasks one by one
+  std::uint64_t queued = 0;   // each array task counts
   std::uint64_t active = 0;   // starting, running, finishing
   std::uint64_t unended = 0;  // jobs and arrays that have not ended; elements not counted
-  std::uint64_t several = 0;  // jobs that wait in several queues, arrays and elements one by one
+  std::uint64_t several = 0;  // jobs that wait in several queues; arrays and elements each count
 };
 
-struct EnrollToken {  // one that counts once; see common/proto/control.h
+struct EnrollToken {  // an enrolment token that is valid once; see common/proto/control.h
   std::string node;
   Instant made{};
   Instant expires{};
@@ -132,7 +133,7 @@ struct EnrollToken {  // one that counts once; see common/proto/control.h
 
 struct Tables {  // durable
   Epoch epoch{};
-  JobId last_job{};     // greatest id given
+  JobId last_job{};     // greatest id given so far
   Instant last_time{};  // time of the newest event
   JobTable<Job> jobs;
   std::vector<Node> nodes;                       // by NodeId
@@ -172,12 +173,12 @@ struct JobIndexes {  // derived: groups of jobs that have something in common, a
   std::map<std::string, License> licenses;
   std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // no entry for 0
   UseTable uses;                                                     // no entry for no job
-  // What jobs ask for that are known, by the id of the job or of its array.
+  // The licences that known jobs ask for, by the id of the job or of its array.
   std::unordered_map<JobId, std::vector<DatasetUse>> datasets_wanted;
 };
 
 struct Configured {                // from the configuration, by configure() at each start
-  std::vector<NodeId> node_order;  // as configured
+  std::vector<NodeId> node_order;  // in the order of the configuration
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
   std::vector<std::string> gres_names;  // gres_names(config)
@@ -193,7 +194,7 @@ struct State : Tables, Lookups, JobIndexes, Configured {
   [[nodiscard]] std::uint64_t tenant_queued(const std::string& tenant, Uid uid) const;
   [[nodiscard]] std::vector<PartitionId> queues_of_tenant(const std::string& tenant) const;
   [[nodiscard]] const Node* node_named(std::string_view name) const;
-  // By the name that users know; null for a name that only parts of tenants have.
+  // Finds a queue by the name that users know; null for a name that only tenants' parts have.
   [[nodiscard]] const Partition* partition_named(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }
   [[nodiscard]] Node& node(NodeId id) { return nodes.at(id.value()); }
@@ -217,7 +218,7 @@ inline const Bytes& spec_bytes(const State& state, const Job& job) {
 inline std::uint64_t name_key(Uid uid, NameId name) {
   return (static_cast<std::uint64_t>(uid.value()) << 32) | name.value();
 }
-// When the time limit will end the job, as things are. Unset without a limit, and while the job is
+// When the time limit will end the job, as it runs now. Unset without a limit, and while the job is
 // suspended.
 inline std::optional<Instant> limit_end(const State& state, const Job& job) {
   const auto limit = time_limit_of(state, job);

@@ -28,8 +28,8 @@ struct StoredSpec {
                 FIELD(7, environment_bytes))
 };
 
-// Reads from the same bytes only what the always-loaded part of a Job needs. Field numbers are
-// JobSpec's.
+// Decodes from the same bytes only what the part of a Job that is always in memory needs. Field
+// numbers are JobSpec's.
 struct SpecHead {
   struct Container {
     std::string image;
@@ -83,8 +83,8 @@ struct SpecHead {
                 FIELD(7, environment_bytes))
 };
 
-// Reads the little that timers and metrics ask of many jobs. Field numbers are those of StoredSpec
-// and JobSpec.
+// Decodes the few members that timers and metrics need of many jobs. Field numbers are those of
+// StoredSpec and JobSpec.
 struct SpecExtras {
   struct Spec {
     std::map<std::string, std::string> labels;

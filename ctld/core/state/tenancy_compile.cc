@@ -20,8 +20,8 @@ using tenancy::Tier;
 using tenancy::Topology;
 
 // How much a second of a core, a GiB of memory and a GPU counts in the fair share if no Flavor says
-// otherwise. The proportions are those of a usual 8-GPU node (64 cores, 512 GiB), where the GPUs
-// are nearly all of its worth.
+// otherwise. The proportions fit a usual 8-GPU node (64 cores, 512 GiB), whose price is mostly that
+// of its GPUs.
 constexpr double kGpuCharge = 1.0;
 constexpr double kCoreCharge = 1.0 / 64;
 constexpr double kGibCharge = 1.0 / 512;
@@ -108,7 +108,7 @@ class Compiler {
           if (class_names_[v] == victim) view_.classes[i].victims.push_back(v);
   }
 
-  // Documents were checked, so a text that cannot be read is none.
+  // Documents were checked before, so an unreadable text counts as not set.
   void add_limits() {
     bool some = false;
     for (const PriorityClass& c : out_.classes) {
@@ -213,7 +213,8 @@ class Compiler {
   }
 
   // A tenant is unlimited in a resource that no line names. If only lines for other flavors name
-  // it, the tenant may use none of this flavor. A cohort has nothing that no line names.
+  // it, the tenant may use none of this flavor. A cohort has no quota of a resource that no line
+  // names.
   [[nodiscard]] std::vector<sched::FlavorLimits> limits_of(
       const std::vector<tenancy::QuotaLine>& lines, bool tenant) const {
     std::vector<sched::FlavorLimits> out(view_.flavors.size());
@@ -305,7 +306,7 @@ class Compiler {
     }
   }
 
-  // Grants of roles of the site's own get the base of the role.
+  // Grants of the site's own roles get the base of the role.
   void take_roles(std::vector<tenancy::Grant>& grants) const {
     for (tenancy::Grant& grant : grants) {
       const auto it = out_.roles.find(grant.custom);

@@ -20,7 +20,7 @@
 
 namespace gantry::core {
 
-using DocumentKey = std::pair<int, std::string>;  // kKind, name
+using DocumentKey = std::pair<int, std::string>;  // index of the kind, name
 using Documents = std::map<DocumentKey, tenancy::Document>;
 
 DocumentKey key_of(const tenancy::Document& document);
@@ -39,17 +39,17 @@ struct CompiledNode {
   bool gpu_jobs_only = false;
   bool spread = false;
   std::string tenant;  // the tenant that owns the node; "" = shared
-  std::string pool;    // the first, by name, of the pools that it is in; "" = none
+  std::string pool;    // the first of its pools, by name; "" = none
   friend bool operator==(const CompiledNode&, const CompiledNode&) = default;
 };
 
 struct CompiledTenant {
-  tenancy::Tenant effective;  // with its tier's defaults
+  tenancy::Tenant effective;  // the tenant's document with its tier's defaults
   std::uint32_t quota_node = 0;
   std::vector<std::uint32_t> nodes;  // indexes into the traits, in the same order
   std::uint32_t default_class = 0;
   std::vector<std::uint32_t> allowed_classes;  // sorted
-  // Limits of its accounts and users, as in Tenant::associations.
+  // Limits of the tenant's accounts and users, as in Tenant::associations.
   std::map<std::string, tenancy::UseLimits> associations;
 };
 
@@ -58,28 +58,28 @@ struct CompiledTenancy {
   std::vector<CompiledNode> nodes;  // in the order of the traits
   std::map<std::string, CompiledTenant> tenants;
   std::vector<tenancy::PriorityClass> classes;   // in the order of view->classes
-  std::vector<tenancy::UseLimits> class_limits;  // in the same order
-  // Whether the class has limits of use; empty if neither a class nor an account has some.
+  std::vector<tenancy::UseLimits> class_limits;  // limits of each class, in the same order
+  // Whether the class has limits of use; empty if neither a class nor an account has limits.
   std::vector<bool> use_limited;
   std::uint32_t default_class = 0;
   std::vector<tenancy::Grant> cluster_grants;  // auditors, operators and admins, from all tenants
   std::map<std::string, tenancy::CustomRole> roles;
   std::vector<tenancy::Policy> policies;  // by name
-  std::optional<Instant> next_end;        // of a grant; unset = none that holds has an end
+  std::optional<Instant> next_end;  // when the next grant ends; unset = no present grant has an end
 };
 
-// Tenants that name no cohort: they share one, or each is by itself.
+// How tenants that name no cohort are treated: they share one cohort, or each is alone.
 enum class LooseTenants : std::uint8_t { one_cohort, apart };
-// The name of the cohort that they share; no document can have it.
+// The name of the cohort that these tenants share; no document can have this name.
 inline constexpr std::string_view kClusterCohort = "(cluster)";
 
-// `class_names`: the index that each priority class has for good. A class that is neither in the
-// documents nor built in any more counts as the built-in default.
+// `class_names`: the names by permanent index of priority class. A class that is no longer in the
+// documents, nor built in, counts as the built-in default.
 CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
                         const std::vector<NodeTraits>& nodes, std::uint64_t revision,
                         Duration half_life, LooseTenants loose);
 
-// Takes away the grants that have ended, and finds when the next one does.
+// Removes the grants that have ended, and finds when the next one ends.
 void drop_ended_grants(CompiledTenancy& compiled, Instant now);
 
 // Names of priority classes that are in the documents but not in `class_names`, in the order in

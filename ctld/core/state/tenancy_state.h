@@ -35,7 +35,7 @@ struct DocumentChange {
 };
 
 struct TenancyRevision {
-  std::uint64_t revision = 0;  // 1..
+  std::uint64_t revision = 0;  // no document existed before
   Instant at{};
   std::string author;  // login name
   std::string comment;
@@ -50,7 +50,7 @@ struct ShareNode {
   sched::ShareId id{};
   std::optional<sched::ShareId> parent;  // unset: a tenant
   std::string name;
-  sched::DecayedUsage usage;  // sum over all below it
+  sched::DecayedUsage usage;  // sum over this node and all below it
   std::uint32_t running = 0;  // attempts that charge it now
   GANTRY_FIELDS(FIELD(1, id), FIELD(2, parent), FIELD(3, name), FIELD(4, usage), FIELD(5, running))
 };
@@ -65,12 +65,13 @@ struct AdvanceReservation {
   std::string by;                    // who made it
   std::vector<std::string> tenants;  // whose jobs may use it
   std::string comment;
-  Instant made{};                     // jobs that named it earlier are checked again
-  std::optional<Repetition> repeats;  // it comes again; `from` and `until` are the present one's
+  Instant made{};  // jobs that named it earlier are checked again
+  std::optional<Repetition>
+      repeats;  // it recurs; `from` and `until` are those of the present occurrence
   proto::NodeReplacement replacement = proto::NodeReplacement::none;
-  std::optional<Duration> purge_after;  // it ends when no job has named it for so long
-  bool by_count = false;                // its nodes were chosen by their number,
-  std::string partition, constraint;    // among these
+  std::optional<Duration> purge_after;  // it ends when no job has named it for this long
+  bool by_count = false;                // its nodes were chosen by their number, from the next two
+  std::string partition, constraint;    // the partition and the features to choose from
   friend bool operator==(const AdvanceReservation&, const AdvanceReservation&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -79,7 +80,7 @@ struct AdvanceReservation {
     v(3, "from", s.from);
     v(4, "until", s.until);
     v(5, "maintenance", s.maintenance);
-    v(7, "users", s.users);  // 6 was one tenant
+    v(7, "users", s.users);  // field 6 was the only tenant
     v(8, "by", s.by);
     v(9, "tenants", s.tenants);
     v(10, "comment", s.comment);
@@ -111,8 +112,9 @@ struct TenancyState {
 
   // Derived from the documents and the configured nodes, by compile_tenancy().
   CompiledTenancy compiled;
-  std::map<std::string, PartitionConfig> queues;  // of tenants, as partitions; addresses stay valid
-  std::map<std::string, PartitionConfig> parts;   // of tenants' parts of partitions, by key
+  std::map<std::string, PartitionConfig>
+      queues;  // of tenants' own queues, as partitions; addresses stay valid
+  std::map<std::string, PartitionConfig> parts;  // of tenants' parts of partitions, by key
 
   [[nodiscard]] const CompiledTenant* tenant(const std::string& name) const {
     const auto it = compiled.tenants.find(name);

@@ -20,14 +20,15 @@ namespace gantry::core {
 struct UseKey {
   std::uint32_t qos = 0;  // index of the priority class
   PartitionId partition{};
-  std::optional<sched::ShareId> share;  // leaf of tenant, account and user; unset: no tenant's
+  std::optional<sched::ShareId>
+      share;  // leaf of tenant, account and user; unset: the job belongs to no tenant
   Uid uid{};
   friend auto operator<=>(const UseKey&, const UseKey&) = default;
 };
 
 // The amount of one TRES that running jobs hold. `rate` is its sum weighted with the jobs' usage
 // factors (millionths); `rate_end` is the same sum with each job's weight times the end of its time
-// limit, in seconds since the epoch. So rate_end - rate * now is what they may still use.
+// limit, in seconds since the epoch. So rate_end - rate * now is what these jobs may still use.
 struct HeldTres {
   std::int64_t amount = 0;
   __int128 rate = 0, rate_end = 0;
@@ -35,10 +36,10 @@ struct HeldTres {
 };
 
 struct UseSum {
-  std::uint64_t submitted = 0;  // waiting and running, array tasks one by one
+  std::uint64_t submitted = 0;  // waiting and running jobs; each array task counts
   std::uint64_t running = 0;
   std::map<std::string, HeldTres> held;
-  std::map<NodeId, std::uint32_t> nodes;  // how many of the jobs are on it
+  std::map<NodeId, std::uint32_t> nodes;  // how many of the jobs run on each node
   friend bool operator==(const UseSum&, const UseSum&) = default;
 };
 using UseTable = std::map<UseKey, UseSum>;

@@ -15,28 +15,28 @@ namespace gantry::core {
 
 struct Partition;
 
-// The facts of a job that the lists apply to.
+// The facts of a job to which the lists apply.
 struct Applicant {
-  std::string account;         // the project, as the job has it
-  std::string priority_class;  // its qos
+  std::string account;         // the project, as the job names it
+  std::string priority_class;  // the job's qos
 };
 
-// Refuses a job for a queue that accepts none now, or not of this user, or not without a
-// reservation. Jobs that wait in it already are not asked.
+// Refuses a job for a queue that accepts no jobs now, or no jobs of this user, or only jobs with a
+// reservation. Not for jobs that wait in the queue already.
 Result<void> check_open(const Identity& who, const Partition& queue, bool reserved);
 
 // Refuses a job that `who` may not send or move to this queue.
 Result<void> check_admission(const State& state, const Identity& who, const Partition& queue,
                              const Applicant& job);
 
-// The same apart from groups, which are known only of who asks at that moment.
+// The same without the check of groups, which are known only of the asker of the present request.
 Result<void> check_partition_lists(const State& state, const Identity& who, const Partition& queue,
                                    const Applicant& job);
 
-// Why a waiting job may not start in its queue; unset: it may. Groups are checked at submit only.
+// Why a waiting job may not start in its queue; unset if it may. Groups are checked only at submit.
 std::optional<Verdict> verdict_of_admission(const State& state, const Job& job);
 
-// One sentence for each name in the lists that is neither a tenant nor a project, or no priority
+// One sentence for each name in the lists that is neither a tenant nor a project, or is no priority
 // class. Accounts are not checked while there are no tenants, because then any name is an account.
 std::vector<std::string> unknown_in_lists(const State& state, const Config& config);
 

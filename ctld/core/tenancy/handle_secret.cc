@@ -1,6 +1,6 @@
-// SetSecret, RemoveSecret, ListSecrets: the secrets of a tenant, without their content. Those who
-// may edit_secrets make, replace and remove them; everybody who sees the tenant sees their names
-// and versions. To all others the tenant does not exist.
+// SetSecret, RemoveSecret, ListSecrets: the secrets of a tenant, without their content. Users with
+// the right edit_secrets make, replace and remove them; everybody who sees the tenant sees their
+// names and versions. For all others the tenant does not seem to exist.
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -20,16 +20,16 @@ struct SubmitWindow {
   std::uint32_t submits = 0;
 };
 
-struct QuotaLevel {            // alerts of a tenant's quota cell; see quota_alerts.h
+struct QuotaLevel {            // state of the alerts of a tenant's quota cell; see quota_alerts.h
   std::size_t level = 0;       // number of thresholds reached
-  std::size_t told_level = 0;  // as in the newest event
+  std::size_t told_level = 0;  // the level in the newest event
   Instant told{};
 };
 
-// Factors of the weighted priority, from the last reckoning; see multifactor.h.
+// Factors of the weighted priority, as last computed; see multifactor.h.
 struct Weights {
   Instant as_of{};
-  double cores = 0;                                 // cores of the cluster
+  double cores = 0;                                 // total of the cluster
   std::unordered_map<sched::ShareId, double> fair;  // factor, by the user's leaf
 };
 

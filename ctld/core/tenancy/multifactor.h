@@ -6,10 +6,10 @@
 //   + job_size_weight * cores / cores of the cluster  +  partition_weight * priority / greatest
 //   + class_weight * value / greatest  -  nice
 //
-// usage and share are the user's parts of everything that the tenant uses and of all its shares.
+// usage and share are the user's fractions of all that the tenant uses and of all its shares.
 // Without a tenant nothing is charged, and the factor is 1. A priority that an administrator set
-// replaces the sum. The sums of all waiting jobs are reckoned once every priority_period, as in
-// Slurm; in between only jobs that come or change get a new one.
+// replaces the sum. The sums of all waiting jobs are computed once every priority_period, as in
+// Slurm; in between only new or changed jobs get a new sum.
 #pragma once
 
 #include "common/proto/tenancy_view.h"
@@ -31,14 +31,14 @@ std::int64_t own_priority_of(const State& state, const Job& job);
 
 bool weighted(const Config& config);
 
-// The terms of the sum as of the last reckoning; none if all weights are 0.
-// The factors that have a weight, for no job: with neither a factor nor points.
+// The terms of the sum as last computed; none if all weights are 0. Without a job: the factors that
+// have a weight, without values and points.
 std::vector<proto::PriorityTerm> weights_of(const Context& ctx);
 std::vector<proto::PriorityTerm> terms_of(const Context& ctx, const Job& job);
 
-// The scheduler orders by these. They are priority_of() and rank_of() if no weight is set.
+// The scheduler orders jobs by these two. Without weights they are priority_of() and rank_of().
 std::int64_t priority_now(const Context& ctx, const Job& job);
-// The same as if the job were in this queue of its own.
+// The same as if the job were in this queue of its tenant.
 std::int64_t priority_in(const Context& ctx, const Job& job, const Partition& queue);
 Rank rank_now(const Context& ctx, const Job& job);
 

@@ -18,7 +18,7 @@ using tenancy::NetworkProfile;
 using tenancy::NetworkService;
 using tenancy::Tenant;
 
-// Numbers below it mean something else in an address.
+// Numbers below this one have another meaning in an address.
 constexpr std::uint32_t kFirstGroup = 1U << 16, kGroups = 1U << 24;
 
 std::uint32_t group_of(sched::ShareId tenant) {

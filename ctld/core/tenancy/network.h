@@ -1,5 +1,5 @@
-// What the network of a job may reach beside its own parts: the profile that the job asked for or
-// that its tenant has by default, from the tenant's documents. Who may have a profile is checked
+// What the network of a job may reach outside the job: the profile that the job asked for or that
+// its tenant has by default, from the tenant's documents. Whether the tenant may have it is checked
 // when a job is submitted and again at each launch, because documents change.
 #pragma once
 
@@ -12,23 +12,24 @@
 
 namespace gantry::core {
 
-// The number by which addresses say whose job it is (noded/network/address.h); it stays with the
-// tenant's name. 0 = a job of no tenant, or of the 16,711,680th and later ones.
+// The number in addresses that shows to which tenant a job belongs (noded/network/address.h); it
+// stays with the tenant's name. 0 = the job belongs to no tenant, or to the 16,711,680th or a later
+// one.
 std::uint32_t network_group(const State& state, const Job& job);
 
-// The tenant of this number; "" if there is none.
+// The tenant with this number; "" if there is none.
 std::string tenant_of_group(const State& state, std::uint32_t group);
 
-// Whether jobs of the queue may have the profile. Errors: invalid_argument (there is none of this
-// name), permission_denied (the tenant may not).
+// Whether jobs of the queue may have the profile. Errors: invalid_argument (there is no such
+// profile), permission_denied (the tenant may not).
 Result<void> check_network_profile(const State& state, const Partition& queue,
                                    const std::string& profile);
 
-// Why the node makes no networks for jobs, as it says itself; nothing if it makes them, or may do
-// once it has registered.
+// Why the node makes no networks for jobs, as it reported; nullopt if it makes them, or if it has
+// not registered yet.
 std::optional<std::string> no_job_networks(const Node& node);
 
-// The first node of the queue, but the excluded ones, that makes no networks for jobs.
+// The first node of the queue, without the excluded ones, that makes no networks for jobs.
 struct Lacking {
   std::string node, why;
 };
@@ -40,8 +41,8 @@ std::optional<Lacking> without_job_networks(const State& state, const Partition&
 Result<void> check_job_network(const State& state, bool made, const JobSpec& spec,
                                const Partition& queue);
 
-// What the job reaches; `asked` = "" means the tenant's default. Nothing if the profile is gone or
-// is not the tenant's any more.
+// What the job's network reaches; `asked` = "" means the tenant's default. nullopt if the profile
+// was removed or the tenant may not use it any more.
 proto::NetworkReach reach_of(const State& state, const Job& job, const std::string& asked);
 
 }  // namespace gantry::core

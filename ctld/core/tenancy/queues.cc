@@ -28,7 +28,8 @@ PartitionConfig queue_of(const State& state, const CompiledTenant& tenant) {
   queue.max_time = t.jobs.max_time;
   queue.max_nodes = t.jobs.max_nodes;
   queue.default_memory_per_cpu = t.jobs.default_memory_per_cpu;
-  // Without a queue of its own the partitions decide about the network, and this is none of them.
+  // Without its own queue, the network is decided by the partitions, and this tenant's queue is
+  // none of them.
   queue.allow_host_network = t.own_queue.value_or(true) && t.jobs.host_network.value_or(false);
   for (const std::uint32_t n : tenant.nodes)
     if (state.nodes[n].declared != nullptr) queue.nodes.push_back(state.nodes[n].name);

@@ -3,8 +3,8 @@
 //
 // Once there are tenants, every job belongs to one. A job for a configured partition goes into its
 // tenant's part of it. A part is a queue with the partition's name and limits, those of its nodes
-// that the tenant may use, and the tenant's quota, price and share. It is made when the tenant's
-// first job for the partition comes, and stays.
+// that the tenant may use, and the tenant's quota, price and share. It is made for the tenant's
+// first job in the partition, and is never removed.
 #pragma once
 
 #include "ctld/core/context.h"
@@ -29,9 +29,10 @@ const CompiledTenant* tenant_of(const State& state, const Job& job);
 std::string tenant_name_of(const State& state, const Partition& queue);
 std::string tenant_name_of(const State& state, const Job& job);
 
-// True if new jobs may go into the queue that has the tenant's name. A tenant whose document says
-// `own_queue: false` has such a queue only as long as gantry.yaml has no default partition. Jobs
-// that are in the queue when it is closed stay in it, and are counted and charged there.
+// True if new jobs may go into the tenant's own queue, which has the tenant's name. A tenant whose
+// document says `own_queue: false` has such a queue only as long as gantry.yaml has no default
+// partition. Jobs that are in the queue when it is closed stay in it, and are counted and charged
+// there.
 bool has_open_queue(const State& state, const std::string& tenant);
 
 // True for a whole configured partition if there are tenants: no job starts in it, because jobs

@@ -23,7 +23,7 @@ namespace {
 constexpr std::array<std::uint32_t, 3> kThresholds{70, 85, 100};  // percent of nominal
 constexpr std::int64_t kBelow = 5;                                // percentage points
 constexpr Duration kQuiet = minutes(10);
-constexpr std::uint32_t kMostEvents = 1000;  // in one reply
+constexpr std::uint32_t kMostEvents = 1000;  // events in one reply
 
 struct Stand {
   std::int64_t used = 0, nominal = 0;
@@ -33,7 +33,7 @@ struct Stand {
   }
 };
 
-// Nothing if the tenant owns nothing, or has no limit.
+// nullopt if the tenant owns nothing, or has no limit.
 std::optional<Stand> stand_of(const Context& ctx, std::uint32_t node, std::uint32_t flavor,
                               Resource r) {
   const sched::QuotaTree& quota = *ctx.rt.tenancy->quota;
@@ -99,7 +99,7 @@ void quota_taken(Context& ctx, std::uint32_t quota_node, std::uint32_t flavor) {
 
 void quota_given_back(Context& ctx, std::uint32_t quota_node, std::uint32_t flavor) {
   if (ctx.rt.tenancy->quota_levels.empty()) return;
-  quota_taken(ctx, quota_node, flavor);  // use has sunk, so this only lowers levels
+  quota_taken(ctx, quota_node, flavor);  // use has fallen, so this only lowers levels
 }
 
 void quota_reckoned(Context& ctx) {

@@ -56,7 +56,7 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not use reservation {} from partition {}", who.owner.user, name,
                             partition.name));
-  // One that comes again has all of its time for a job that waits for the next occurrence.
+  // A recurring reservation offers its full length to a job that waits for the next occurrence.
   const Duration room = r.until - (r.repeats ? r.from : std::max(r.from, ctx.now));
   if (!limit || *limit > room)
     return fail(ErrorCode::limit_exceeded,

@@ -1,6 +1,7 @@
 // Nodes set aside for a time: advance reservations and maintenance windows. State (tenancy_state.h)
-// has their nodes, users and times, and the planner keeps other jobs off (timeline.h). This file
-// decides who may name one, and what a waiting job is told about it; node/windows.h, when it ends.
+// has their nodes, users and times, and the planner keeps other jobs off them (timeline.h). This
+// file decides who may name one, and what a waiting job is told about it; node/windows.h handles
+// its start and end.
 #pragma once
 
 #include <optional>
@@ -26,12 +27,12 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
                                const JobShape& shape, std::optional<Duration> limit,
                                const std::string& name);
 
-// May the waiting job use the present reservation of this name? It may be another one than that for
-// which the job was checked at submit.
+// May the waiting job use the present reservation of this name? The reservation may have been
+// replaced since the job was checked at submit.
 bool let_into(const State& state, const Job& job, const std::string& name);
 
-// Calls f for the name of each reservation that the job may use: all that it named while it waits,
-// then the one in which it was placed.
+// Calls f for the name of each reservation that the job may use: while the job waits, all that it
+// named; afterwards the one in which it was placed.
 template <class F>
 void each_window_of(const State& state, const Job& job, F&& f) {
   if (job.phase == Phase::queued && job.windows) {

@@ -27,7 +27,7 @@ std::string name_of(const SecretUse& use) {
   return use.version == 0 ? use.name : fmt::format("{}@{}", use.name, use.version);
 }
 
-// The version that the use means now; 0 = there is none.
+// The version that the use refers to now; 0 = there is none.
 std::uint32_t version_now(const State& state, const std::string& tenant, const SecretUse& use) {
   const SecretState* secret = state.secrets.find(tenant, use.name);
   if (secret == nullptr) return 0;
@@ -148,7 +148,7 @@ std::optional<Verdict> verdict_of_secrets(const State& state, const Job& job) {
 void take_secrets(Context& ctx, JobId id) {
   const Job& job = ctx.state.jobs.at(id);
   auto uses = secrets_of(ctx.state, job);
-  if (!uses || uses->empty()) return;  // startable() has looked
+  if (!uses || uses->empty()) return;  // startable() has checked this
   ctx.record(event::SecretsTaken{id, tenant_name_of(ctx.state, job), std::move(*uses)});
 }
 
@@ -160,7 +160,7 @@ std::vector<SealedSecret> sealed_for(const State& state, const Job& job) {
     SealedSecret& one = out.emplace_back(SealedSecret{tenant, use.name, use.version, use.file, {}});
     const SecretState* secret = state.secrets.find(tenant, use.name);
     const SealedVersion* version = secret == nullptr ? nullptr : secret->find(use.version);
-    if (version != nullptr) one.sealed = version->sealed;  // else it has just been removed
+    if (version != nullptr) one.sealed = version->sealed;  // else the version has just been removed
   }
   return out;
 }

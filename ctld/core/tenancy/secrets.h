@@ -1,6 +1,6 @@
 // Secrets of tenants and identities of jobs, as far as the core decides about them: names,
-// versions, who may, and what a job gets. The content is sealed; the shell around the core has the
-// key, opens what an order carries to a node, and signs tokens (ctld/secrets).
+// versions, who may use them, and what a job gets. The content is sealed; the shell around the core
+// has the key, opens what an order carries to a node, and signs tokens (ctld/secrets).
 #pragma once
 
 #include "common/job/job_state.h"
@@ -22,17 +22,17 @@ Result<void> check_secrets(const Context& ctx, const Partition& queue, const Job
 // missing as NAME or NAME@VERSION.
 Result<std::vector<SecretUse>> secrets_of(const State& state, const Job& job);
 
-// Why a waiting job may not start because of its secrets; unset: it may.
+// Why a waiting job may not start because of its secrets; unset if it may.
 std::optional<Verdict> verdict_of_secrets(const State& state, const Job& job);
 
 // Records which versions a job that has just been placed gets, if it asked for any.
 void take_secrets(Context& ctx, JobId job);
 
-// For the order that starts the job: what the shell has to open.
+// For the order that starts the job: the sealed contents that the shell has to open.
 std::vector<SealedSecret> sealed_for(const State& state, const Job& job);
 
-// For the same order, and when the node asks again: what tokens say of the job; nothing if it asked
-// for none.
+// For the same order, and when the node asks again: the claims of the job's tokens; nullopt if it
+// asked for none.
 std::optional<IdentityClaims> claims_for(const State& state, const Job& job, const JobSpec& spec,
                                          NodeId node);
 

@@ -29,8 +29,8 @@ class ShareLines {
 
   [[nodiscard]] ShareLine line(sched::ShareId id) const;
 
-  // Children of `parent`, or the tenants. The one that is served first (greatest shares over usage)
-  // comes first.
+  // Children of `parent`, or the tenants, in the order in which they are served: greatest shares
+  // over usage first.
   [[nodiscard]] std::vector<ShareLine> children_of(std::optional<sched::ShareId> parent) const;
 
  private:
@@ -42,7 +42,7 @@ class ShareLines {
       const std::string& tenant) const;
 
   const Context& ctx_;
-  // Made when children are asked for the first time.
+  // Made when children are first asked for.
   mutable std::optional<std::vector<std::vector<sched::ShareId>>> children_;
   mutable std::vector<sched::ShareId> tops_;
   mutable std::map<std::string, std::map<std::string_view, OfProject>> projects_;

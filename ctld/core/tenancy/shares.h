@@ -1,7 +1,7 @@
 // Usage in the fair-share tree: who has been charged how much, decayed; see
 // ctld/sched/tenant/decay.h.
 //
-// A job is charged from its placement until its last node has let go. The rate is in the event of
+// A job is charged from its placement until its last node is released. The rate is in the event of
 // the placement, so replaying it needs no prices. apply() and loading use these functions.
 #pragma once
 

@@ -21,8 +21,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostStageCopies = 64;  // of a job
-constexpr std::size_t kMostKeyBytes = 1024;   // as in S3
+constexpr std::size_t kMostStageCopies = 64;  // files that a job may stage
+constexpr std::size_t kMostKeyBytes = 1024;   // bytes of a key, as in S3
 
 const std::vector<DatasetUse>* datasets_wanted_by(const State& state, const Job& job) {
   if (state.datasets_wanted.empty()) return nullptr;
@@ -34,7 +34,7 @@ bool tenant_among(const std::vector<std::string>& names, const std::string& name
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The dataset, if this tenant may use it so; else null.
+// The dataset, if this tenant may use it in this way; else null.
 const tenancy::Dataset* granted(const State& state, const std::string& tenant,
                                 const DatasetUse& use) {
   if (tenant.empty()) return nullptr;
@@ -119,10 +119,10 @@ Duration stage_in_time(const Context& ctx, const Job& job) {
 
 void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs) {
   if (launch.spec.stage_in.empty() && launch.spec.stage_out.empty()) return;
-  if (!launch.runs_batch) return;  // the node with the script stages
+  if (!launch.runs_batch) return;  // only the node with the script stages files
   const std::string tenant = tenant_name_of(state, job);
   const ObjectStore* store = store_of(state, tenant);
-  if (store == nullptr) return;  // the node refuses the job then
+  if (store == nullptr) return;  // then the node refuses the job
   launch.objects = *store;
   SealedSecret& keys = blobs.sealed.emplace_back(
       SealedSecret{tenant, store->credentials, 0, std::string(proto::kStoreKeys), {}});

@@ -21,14 +21,14 @@ inline constexpr std::size_t kMostDatasetsOfJob = 32;
 Result<void> check_datasets(const State& state, const Partition& queue,
                             const std::vector<DatasetUse>& uses);
 
-// Why a waiting job may not start because of its datasets; unset: it may.
+// Why a waiting job may not start because of its datasets; unset if it may.
 std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job);
 
 // The directories that an attempt of the job may see now.
 std::vector<StorageMount> storage_for(const State& state, const Job& job);
 
 // Whether a job in this queue may stage these files, all in its tenant's part of the object store.
-// A key may be written in full, as s3://BUCKET/PREFIX...; it is stored without that.
+// A key may be given in full, as s3://BUCKET/PREFIX...; it is stored without that part.
 Result<void> check_staging(const State& state, const Partition& queue, JobSpec& spec);
 
 // How long the job's copies from the object store may take before its script starts.

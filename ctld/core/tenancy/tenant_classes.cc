@@ -12,8 +12,8 @@
 namespace gantry::core {
 namespace {
 
-// The QOS that jobs of the user in the account may name, and the one of those that name none, where
-// the association of the user or of the account says so; empty = the tenant's.
+// The QOS that jobs of the user in the account may name, and the default one, if the association of
+// the user or of the account sets them; empty = the tenant's.
 struct QosOfUser {
   std::vector<std::string> allowed;
   std::string by_default;
@@ -54,7 +54,8 @@ Result<void> resolve_class(const State& state, const Identity& who, const Compil
   }
   std::vector<std::string> allowed;
   for (std::uint32_t i = 0; i < classes.size(); ++i) {
-    // Jobs that still have a removed class rank as in another one; no new job can get it.
+    // Jobs that still have a removed class are ordered as jobs of another class; no new job can get
+    // it.
     if (state.tenancy.compiled.classes.at(i).name != classes[i].name) continue;
     const bool named =
         std::find(own.allowed.begin(), own.allowed.end(), classes[i].name) != own.allowed.end();

@@ -10,11 +10,11 @@ namespace gantry::core {
 
 struct CompiledTenant;
 
-// Fills in or checks the job's priority class (QOS); its account has been resolved. `tenant`: null
-// if the job is no tenant's.
+// Fills in or checks the job's priority class (QOS); its account has been resolved. `tenant` is
+// null if the job belongs to no tenant.
 Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
                            JobSpec& spec);
-// Checks the class of the tenant's own that the job names.
+// Checks the tenant's own priority class that the job names.
 Result<void> resolve_tenant_class(const tenancy::Tenant& tenant, const JobSpec& spec);
 
 }  // namespace gantry::core

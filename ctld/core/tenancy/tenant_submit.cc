@@ -8,11 +8,11 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
-#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/context.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/shares.h"
 #include "ctld/core/tenancy/tenant_classes.h"
@@ -30,8 +30,7 @@ std::string amount_text(Resource r, std::int64_t amount) {
                       : text;
 }
 
-// The resources that one node of the job and the whole job would hold, as far as the request says
-// it.
+// The resources that one node of the job and the whole job would hold, as far as the request tells.
 struct Wanted {
   Resources node, job;
 };
@@ -57,7 +56,7 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
     w.node.set<Resource::memory>(per_cpu * Times{cores_on_node.value()});
     w.job.set<Resource::memory>(per_cpu * Times{cores.value()});
   }
-  const GpuThousandths each =  // for slices an estimate; exact when they are given
+  const GpuThousandths each =  // an estimate for slices; exact when they are granted
       s.gpu_slice.empty()
           ? kOneGpu
           : least_weight(thousandths_of(ComputeSlices{sched::compute_slices_of(s.gpu_slice)}));
@@ -86,8 +85,8 @@ Result<void> check_most(std::string_view what, const Resources& asked,
   return {};
 }
 
-// Lowers the upper end of a range of nodes to what the tenant's limit of a job allows, because what
-// is asked for on each node grows with the number of nodes.
+// Lowers the upper end of a range of nodes to what the tenant's limit for one job allows, because a
+// demand per node grows with the number of nodes.
 void cap_range(const tenancy::Tenant& tenant, const Partition& queue, JobShape& shape) {
   if (!tenant.jobs.max_per_job || shape.max_nodes <= shape.min_nodes) return;
   const Wanted wanted = wanted_of(shape, queue);
@@ -102,7 +101,7 @@ void cap_range(const tenancy::Tenant& tenant, const Partition& queue, JobShape& 
   }
 }
 
-// The user who brings jobs, and how many.
+// The user who submits jobs, and how many.
 struct Newcomers {
   Uid uid;
   std::string user;
@@ -172,7 +171,7 @@ Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const
     why = ctx.rt.tenancy->quota->never_fits(tenant.quota_node, {f, wanted});
     if (!why) return {};
   }
-  if (!why) return {};  // no node at all: the check of the shape says so
+  if (!why) return {};  // without any node, the check of the shape reports it
   const Resource r = why->resource;
   const std::string& flavor = ctx.state.tenancy.compiled.view->flavors[why->flavor].name;
   const sched::QuotaTree& quota = *ctx.rt.tenancy->quota;
@@ -216,7 +215,7 @@ bool has_project(const CompiledTenant& tenant, const std::string& name) {
                      [&](const tenancy::Project& p) { return p.name == name; });
 }
 
-// Only the first few names, because a cluster may have a thousand tenants.
+// Lists only the first few names, because a cluster may have a thousand tenants.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 12;
   const std::size_t shown = std::min(names.size(), kMostNamed);
@@ -257,7 +256,7 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
   if (wish.account.empty())
     for (const std::string& name : mine)
       if (tenants.at(name).effective.default_accounts.contains(who.owner.user)) return name;
-  // Any tenant's admin can give anybody a role there. So with several roles, the only tenant in
+  // The admin of a tenant can give any user a role in it. So with several roles, the only tenant in
   // which the user has had jobs is taken, and a new role alone does not change a user's tenant.
   if (mine.size() > 1 && wish.account.empty()) {
     std::vector<std::string> known;
@@ -301,7 +300,8 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
       if (!has_open_queue(state, named))
         return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
       if (has_right(state, who, named, TenantRight::submit)) return partition;
-      // A tenant's queue in which the asker has no role is answered like one that does not exist.
+      // A tenant's queue in which the asker has no role is answered like a name that does not
+      // exist.
       if (!sees_all(state, who) && !has_right(state, who, named, TenantRight::see))
         return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
       return fail(ErrorCode::permission_denied,

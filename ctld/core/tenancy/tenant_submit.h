@@ -27,7 +27,7 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
 
 // A user, and whether all projects are open to the user. A user belongs to the projects that name
 // the user, and to those that name nobody; admins of the tenant and of the cluster may charge all
-// projects.
+// projects of the tenant.
 struct Payer {
   std::string user;
   bool all_projects = false;
@@ -43,8 +43,8 @@ Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant
                                const std::string& named);
 
 // In a tenant's queue: resolves account and priority class, fills in defaults, and checks limits,
-// counts, rate and quota. Without a tenant: checks the priority class. `beside` more jobs of the
-// tenant come together with it.
+// counts, rate and quota. Without a tenant: checks the priority class. `beside` is the number of
+// further jobs of the tenant in the same request.
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only, std::uint64_t beside);
 
@@ -55,7 +55,7 @@ Result<void> check_reshaped(const Context& ctx, const Partition& queue, JobShape
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
 Result<void> check_return(const Context& ctx, const Job& job);
 
-// The quota that the whole job would use in its tenant, as far as the request says it. Parts and
+// The quota that the whole job would use in its tenant, as far as the request tells. Parts and
 // slices of GPUs count by their weight; for a slice it is a lower bound.
 Resources asked_of_quota(const JobShape& shape, const Partition& queue);
 // The same on each of its nodes.

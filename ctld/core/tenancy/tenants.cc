@@ -8,14 +8,14 @@
 #include "ctld/core/recorder.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
-#include "ctld/core/view_memory.h"
-#include "ctld/core/state/mutable_state.h"
-#include "ctld/core/state/state.h"
 #include "ctld/core/turn_out.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/tenant/amount.h"
 
 namespace gantry::core {
@@ -69,7 +69,7 @@ void compile_tenancy(Context& ctx) {
       with_increases(state, state.tenancy.documents), state.tenancy.class_names, traits_of(state),
       state.tenancy.revision, state.tenancy.half_life, loose_tenants(ctx.config));
   drop_ended_grants(compiled, ctx.now);
-  if (weighted(ctx.config)) {  // the weighted sum replaces Fair Tree
+  if (weighted(ctx.config)) {  // the weighted sum replaces the Fair Tree order
     auto view = std::make_shared<sched::Tenancy>(*compiled.view);
     view->fair_share = false;
     compiled.view = std::move(view);
@@ -155,7 +155,7 @@ Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step)
   std::int32_t most = std::numeric_limits<std::int32_t>::max();
   for (const tenancy::PriorityClass& c : classes)
     if (c.preempts && c.value > own.value) most = std::min(most, c.value - 1);
-  // A small job must not save up the age with which it goes before all others, and then ask for
+  // A small job must not first gain the age with which it goes before all others, and then ask for
   // more.
   const Instant since = std::max(job.eligible, job.asked_more);
   const std::int64_t steps = std::max<std::int64_t>(0, (now - since).us) / age_step.us;
@@ -199,7 +199,7 @@ sched::ReservationChanged reservation_view(const State& state, const AdvanceRese
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out) {
   out.emplace_back(sched::TenancyChanged{ctx.state.tenancy.compiled.view});
   for (const sched::NodeChanged& node : ctx.rt.views->nodes) out.emplace_back(node);
-  // Queues of removed tenants are told too, because they belong to no tenant any more.
+  // Queues of removed tenants are included, because they belong to no tenant any more.
   for (const sched::PartitionChanged& partition : ctx.rt.views->partitions)
     out.emplace_back(partition);
   for (const ShareNode& node : ctx.state.tenancy.shares)

@@ -34,7 +34,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kResendFirst = seconds(5);  // doubles
+constexpr Duration kResendFirst = seconds(5);  // doubles each time
 constexpr Duration kResendMost = seconds(60);
 
 store::Digest digest_of_bytes(const Bytes& bytes) {
@@ -73,8 +73,8 @@ proto::NetworkPart part_of(const State& state, const Job& job, const sched::Node
           node.facts.transport};
 }
 
-// Jobs of tenants may be on any node, so the node is told where all others are: each has a part of
-// job 0 there, which is no job's and has no address that anybody uses.
+// Jobs of tenants may be on any node, so the node is told the addresses of all others: each has a
+// part of job 0, which is no real job and whose address nobody uses.
 void fill_ways(const State& state, proto::JobNetwork& network) {
   if (network.reach.to.empty() && network.reach.from.empty()) return;
   for (const Node& node : state.nodes)
@@ -83,8 +83,8 @@ void fill_ways(const State& state, proto::JobNetwork& network) {
                                node.facts.address, 0, node.facts.transport});
 }
 
-// A job that asked for no network of its own runs without one where its nodes make none: it may
-// have been submitted before they said so.
+// A job that asked for no own network runs without one on nodes that make none: it may have been
+// submitted before they reported so.
 void settle_network(const Context& ctx, const Job& job, JobSpec& spec) {
   if (spec.network != NetworkMode::job || spec.network_named) return;
   const auto& nodes = job.active->nodes;
@@ -134,7 +134,7 @@ void fill_components(const State& state, const Job& job, proto::Launch& launch) 
     proto::HetGroup& group = launch.het.emplace_back();
     group.job = het->member(i);
     const Job* part = state.jobs.find(group.job);
-    if (part == nullptr || !part->placed()) continue;  // this one was cancelled alone
+    if (part == nullptr || !part->placed()) continue;  // this component was cancelled alone
     const auto stored = codec::decode<StoredSpec>(spec_bytes(state, *part));
     GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
     group.partition = state.partition(class_of(state, *part).partition).name;
@@ -192,10 +192,10 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));
 }
 
-// Clients of Slurm look for the words after "CANCELLED AT".
+// Clients of Slurm search for the words after "CANCELLED AT".
 std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
   const Finish& finish = *job.active->finish;
-  if (!job.started) return {};  // it has no output that somebody reads
+  if (!job.started) return {};  // the job has no output that somebody reads
   std::string_view why;
   if (finish.requeue == RequeueWhy::asked)
     why = " DUE TO JOB REQUEUE";
@@ -224,7 +224,7 @@ void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
   const std::optional<Finish>& finish = job.active->finish;
   Duration grace = ctx.config.controller.kill_wait;
   if (finish) grace = finish->grace.value_or(grace);
-  // The grace counts from the decision, so a repeated order does not give more time.
+  // The grace time counts from the decision, so a repeated order does not extend it.
   const Instant since = run.given_back ? *run.given_back : finish->since;
   order.grace = std::max(Duration{}, grace - (ctx.now - since));
   if (finish) order.notice = notice_of(ctx.state, job, run);

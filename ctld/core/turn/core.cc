@@ -96,9 +96,9 @@ void take(Context& ctx, ConnectionClosed&& closed) {
 }
 
 // A node that was ordered to start a job with a higher id than the newest known one raises last_job
-// (handle_node_register.cc). Since a start of the controller it may do so only by a fixed number in
-// all. Otherwise one node could repeat it until the table of jobs, which has a place for every 256
-// ids, takes all memory, now and after each restart.
+// (handle_node_register.cc). In total it may raise it only by a fixed number per start of the
+// controller. Otherwise one node could repeat it until the table of jobs, which has a place for
+// every 256 ids, takes all memory, now and after each restart.
 void believe_ids(JobId last_at_start, FromNode& from) {
   auto* registration = from.message.get_if<proto::NodeRegister>();
   if (registration != nullptr &&
@@ -285,7 +285,7 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
   if (job != nullptr && from != nullptr && job->placed() && job->attempt == key.attempt)
     for (const NodeRun& run : job->active->nodes) {
       if (run.grant.node != from->id || run.state == RunState::released) continue;
-      // Only the owner is read, because this is asked for each message out of a job.
+      // Decodes only the owner, because this is asked for each message from inside a job.
       auto stored = codec::decode<SpecOwner>(spec_bytes(*state_, *job));
       GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
       return Identity{std::move(stored->owner), proto::Role::user, key, {}, {}};
@@ -312,9 +312,10 @@ std::vector<sched::Change> Core::full_view() const {
 }
 
 void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take) const {
-  constexpr std::size_t kBatch = 4096;  // jobs
+  constexpr std::size_t kBatch = 4096;  // jobs in a batch
   std::vector<sched::Change> out;
-  std::unordered_map<ClassId, std::size_t> places;  // in `out`, of the classes that are there
+  std::unordered_map<ClassId, std::size_t>
+      places;  // by class, if it is in `out` already: its index there
   std::size_t jobs = 0;
   const Context ctx = p_->context(*state_, state_->last_time);
   tell_tenancy(ctx, out);
@@ -351,7 +352,7 @@ std::string Core::audit() const {
   return p_->rt.tenancy->quota ? p_->rt.tenancy->quota->audit(uses) : std::string();
 }
 
-// A refusal may repeat a word of the request, which is bounded by the size of a message only.
+// A refusal may repeat a word of the request, whose length only the size of a message limits.
 constexpr std::size_t kMostRefusal = 64 << 10;  // bytes
 
 void refuse(Context& ctx, const ClientRequest& request, const Error& error) {

@@ -1,4 +1,4 @@
-// TurnMemory: orders that were sent, timers of jobs and nodes, and for what jobs have waited.
+// TurnMemory: orders that were sent, timers of jobs and nodes, and the reasons why jobs waited.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace gantry::core {
 
-// The last order about one node's part of an attempt.
+// The last order sent about one node's part of an attempt.
 enum class SentKind : std::uint8_t { none, launch, go, freeze, thaw, terminate };
 struct Sent {
   SentKind kind = SentKind::none;
   std::uint64_t session = 0;
   Instant at{};
   Instant first{};   // first order of this kind in this session
-  Duration again{};  // pause before it is repeated; it grows
+  Duration again{};  // pause before the order is repeated; it grows
 };
 
 // Until when a class of jobs waited, and for which reason; see waits.h.
@@ -37,7 +37,7 @@ struct TurnMemory {
   std::set<std::pair<Instant, NodeId>> node_timers;
   std::unordered_map<ClassId, std::vector<WaitInterval>> wait_intervals;
   std::unordered_map<JobId, Instant> waits_since;  // when a requeued job was requeued
-  Instant planned{};  // when a plan came last, or was asked for by time
+  Instant planned{};  // when the last plan came, or was asked for because of time
 };
 
 }  // namespace gantry::core

@@ -1,6 +1,6 @@
 // A plan is a proposal. Each start is checked again against the present State, in the plan's order.
 // It becomes fact (JobPlaced), or it is dropped and counted; then the job stays queued, and a later
-// plan sees what has changed. Verdicts and estimates are taken over unchecked.
+// plan sees what has changed. Verdicts and estimates are taken without a check.
 #include <algorithm>
 #include <set>
 #include <span>
@@ -43,7 +43,7 @@ namespace {
 // IPv4 addresses of one node, see noded/network/address.h.
 constexpr std::size_t kMostSlots = 1'024;
 
-// Why the pool of the node excludes the job, or nothing. Documents may have changed since the plan.
+// Why the pool of the node excludes the job, or nullopt. Documents may have changed since the plan.
 std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
                                           const Partition& partition, const JobShape& shape) {
   const auto& nodes = ctx.state.tenancy.compiled.nodes;
@@ -60,7 +60,7 @@ std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
   return std::nullopt;
 }
 
-// Why the node cannot give these grants, or nothing.
+// Why the node cannot give these grants, or nullopt.
 std::optional<std::string> objection(const Context& ctx, const Partition& partition,
                                      const JobShape& shape, bool exclusive,
                                      const std::vector<sched::NodeGrant>& grants) {
@@ -101,7 +101,7 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
   return std::nullopt;
 }
 
-// Why the tenant may not have these grants now, or nothing.
+// Why the tenant may not have these grants now, or nullopt.
 std::optional<std::string> quota_objection(const Context& ctx, const Partition& partition,
                                            const std::vector<sched::NodeGrant>& grants) {
   const auto node = quota_node_of(ctx.state, partition.id);
@@ -119,11 +119,11 @@ std::optional<std::string> quota_objection(const Context& ctx, const Partition& 
 void drop(Context& ctx, JobId job, const std::string& why) {
   ++ctx.rt.stats.plan_drops;
   ctx.note(fmt::format("plan: start of job {} dropped: {}", job.value(), why));
-  // There is no change for the scheduler, because its replica never had this start.
+  // No change is needed for the scheduler, because its replica never had this start.
   ctx.turn.schedule = true;
 }
 
-// The smallest number below kMostSlots that no other job on the node has as its slot; nothing if
+// The smallest number below kMostSlots that no other job on the node has as its slot; nullopt if
 // there is none.
 std::optional<std::uint32_t> free_slot(const State& state, const Node& node) {
   std::vector<bool> taken(kMostSlots);
@@ -159,7 +159,7 @@ void give_door(Context& ctx, JobId id) {
   ctx.record(event::DoorGiven{id, port});
 }
 
-// Places the job. The scheduler does not have the job under its old id any more.
+// Places the job. The scheduler does not know the job under its old id any more.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
   UseOfJob use = use_of_job(ctx.state, ctx.state.jobs.at(id), grants);
@@ -192,8 +192,8 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   ctx.turn.changes.emplace_back(placed_view(ctx.state, job));
 }
 
-// Gives the limit to a job that allows a lower one: what its place is free for, and no more than
-// its deadline leaves.
+// Sets the limit of a job that allows a lower one: the time for which its place is free, at most
+// what its deadline leaves.
 void lower_limit(Context& ctx, JobId id, const sched::Start& start) {
   if (!start.limit) return;
   const Job& job = ctx.state.jobs.at(id);
@@ -263,7 +263,7 @@ class QuotaTrial {
   std::vector<std::pair<std::uint32_t, sched::QuotaNeed>> taken_;
 };
 
-// Why a component cannot start beside those before it, or nothing.
+// Why a component cannot start together with those before it, or nullopt.
 std::optional<std::string> objection_beside(Context& ctx, const sched::Start& start,
                                             std::set<NodeId>& nodes, QuotaTrial& quota) {
   const Job& job = ctx.state.jobs.at(start.job);
@@ -310,7 +310,7 @@ void apply_together(Context& ctx, std::span<sched::Start> starts) {
   }
 }
 
-// The number of starts from here on that belong together; components stand side by side in a plan.
+// The number of starts from here on that belong together; components follow each other in a plan.
 std::size_t together(const State& state, std::span<const sched::Start> starts) {
   const auto het_of = [&](const sched::Start& start) {
     const Job* job = state.jobs.find(start.job);
@@ -336,8 +336,8 @@ std::string_view to_text(sched::PreemptWhy why) {
   return "";
 }
 
-// Ends the victim. Its nodes stay its own until they have let go; the scheduler keeps them for the
-// job that it was preempted for.
+// Ends the victim. It keeps its nodes until they are released; the scheduler keeps them for the job
+// for which the victim was preempted.
 void apply_preempt(Context& ctx, const sched::Preempt& p) {
   const Job* victim = ctx.state.jobs.find(p.victim);
   const Job* other = ctx.state.jobs.find(p.for_job);
@@ -362,7 +362,7 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   const PartitionId queue = class_of(ctx.state, *other).partition;
   const std::string payer = ctx.state.partition(queue).payer();
   const std::string other_text = fmt::format("job {} of {}", display_id(ctx.state, *other), payer);
-  // The victim's users can always read the cause, so it must not name a job of another tenant.
+  // The victim's owner can always read the cause, so it must not name a job of another tenant.
   const bool same = ctx.state.partition(class_of(ctx.state, *victim).partition).payer() == payer;
   e.cause = fmt::format("preempted for {}{}", same ? other_text : "a job of another tenant",
                         to_text(p.why));
@@ -401,7 +401,7 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   for (sched::ClassVerdict& v : plan.verdicts) {
     const Job* head = ctx.state.jobs.find(v.head);
     if (head == nullptr || ctx.rt.plan->marks.at(v.head).told.startable == 0)
-      continue;  // the next plan has another head
+      continue;  // the next plan has another first job
     verdict_changes(ctx, head->cls, v);
     ctx.rt.plan->verdicts.set(ctx.state.classes, head->cls, std::move(v));
   }
@@ -410,7 +410,7 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   if (plan.estimated) ctx.rt.plan->expected.clear();
   for (sched::Expected& e : plan.expected)
     ctx.rt.plan->expected.insert_or_assign(e.job, std::move(e));
-  // A plan that started nothing would come out the same until something changes.
+  // A plan that started nothing would be the same again until something changes.
   if (plan.stats.budget_spent && ctx.rt.stats.starts != starts) ctx.turn.schedule = true;
 }
 

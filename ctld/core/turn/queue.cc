@@ -15,8 +15,8 @@
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/tenants.h"
-#include "ctld/core/view_memory.h"
 #include "ctld/core/turn_out.h"
+#include "ctld/core/view_memory.h"
 
 namespace gantry::core {
 
@@ -160,7 +160,7 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   view.anti_affinity = class_of(state, job).shape.anti_affinity;
   view.namesake = namesake_of(state, job);
   view.ends_by = limit_end(state, job);
-  // A preempted job is leaving. Other finishing jobs were told in another way, or end by
+  // A preempted job is leaving. Other finishing jobs were reported in another way, or end by
   // themselves.
   if (job.phase != Phase::finishing || !job.active->finish->grace) return view;
   view.leaving = true;
@@ -188,7 +188,7 @@ void make_views(Context& ctx) {
 }
 
 void add_partition_view(Context& ctx, const Partition& partition) {
-  if (!ctx.rt.running) return;  // make_views() comes later
+  if (!ctx.rt.running) return;  // make_views() tells them later
   view_partition(ctx, partition);
   ctx.turn.changes.emplace_back(ctx.rt.views->partitions.back());
 }

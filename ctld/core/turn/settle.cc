@@ -30,18 +30,18 @@ void settle_touched(Context& ctx) {
       sync_node(ctx, node);
       set_timer(ctx, node);
     }
-    // Each element touches its array. The array's waiting elements are looked at once for all of
-    // these.
+    // Each element touches its array, so the array's waiting elements are looked at once for all of
+    // them.
     std::set<JobId> arrays;
     for (const JobId id : jobs) {
       if (state.jobs.find(id) == nullptr) continue;
       settle_dependents(ctx, id);
-      if (draw_consequences(ctx, id)) continue;  // it was touched again
+      if (draw_consequences(ctx, id)) continue;  // the job was touched again
       const Job* job = state.jobs.find(id);
       if (job == nullptr) continue;
       sync_queue(ctx, *job);
       sync_suspension(ctx, *job);
-      // The limit of running tasks decides about waiting elements too.
+      // The array's limit of running tasks also decides about waiting elements.
       if (job->is_array() && job->tasks->max_running && arrays.insert(id).second)
         for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
       pull_triggers(ctx, *job);

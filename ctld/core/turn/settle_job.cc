@@ -1,5 +1,5 @@
-// Consequences for one job: how the loss of one node ends the whole job, when the last node has let
-// go, what follows from a dependency that cannot be met, and when an array is over.
+// Consequences for one job: how the loss of one node ends the whole job, what follows when the last
+// node is released, what follows from a dependency that cannot be met, and when an array is over.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -16,8 +16,8 @@
 #include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
-#include "ctld/core/turn/memory.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn/memory.h"
 
 namespace gantry::core {
 namespace {
@@ -25,12 +25,12 @@ namespace {
 constexpr Duration kBackoffFirst = seconds(30);  // pause after a failed start; doubles
 constexpr Duration kBackoffMost = minutes(10);
 
-// Why the job is requeued after a node let go for this cause; nothing: it is not requeued.
+// Why the job is requeued after a node's part ended with this cause; nullopt if it is not requeued.
 std::optional<RequeueWhy> requeue_after(const Job& job, proto::ExitCause cause) {
   if (!job.may_requeue) return std::nullopt;
   switch (cause) {
     case proto::ExitCause::fenced:
-    case proto::ExitCause::shim_lost:  // all was killed: nothing of the attempt is left
+    case proto::ExitCause::shim_lost:  // everything was killed: nothing of the attempt is left
     case proto::ExitCause::node_rebooted: return RequeueWhy::node_failure;
     case proto::ExitCause::launch_failed: return RequeueWhy::launch_failure;
     default: return std::nullopt;
@@ -44,7 +44,7 @@ Outcome outcome_of(proto::ExitCause cause, const ExitStatus& exit, bool batch_no
       return exit == ExitStatus{} ? Outcome::completed : Outcome::failed;
     case proto::ExitCause::out_of_memory: return Outcome::out_of_memory;
     case proto::ExitCause::launch_failed: return Outcome::launch_failed;
-    case proto::ExitCause::refused: return Outcome::failed;  // it would fail everywhere
+    case proto::ExitCause::refused: return Outcome::failed;  // the job would fail on every node
     case proto::ExitCause::ordered:
     case proto::ExitCause::shim_lost:
     case proto::ExitCause::fenced:
@@ -60,8 +60,8 @@ std::string cause_text(const std::string& node, const NodeRun& run, bool batch_n
   return what.find(node) == std::string::npos ? fmt::format("{}: {}", node, what) : what;
 }
 
-// True if the job goes on without this node: it has given the node back, or it has --no-kill, and
-// the node was lost. It needs the node that runs its script, and some node at least.
+// True if the job continues without this node: it has released the node, or it has --no-kill and
+// the node was lost. It needs the node that runs its script, and at least one node.
 bool goes_on_without(const Job& job, const NodeRun& run) {
   if (run.given_back) return true;
   if (!job.no_kill || job.active->all_released()) return false;
@@ -70,7 +70,7 @@ bool goes_on_without(const Job& job, const NodeRun& run) {
          run.cause == proto::ExitCause::shim_lost;
 }
 
-// If the job is not finishing yet, the first node that let go of it decides how it ends.
+// If the job is not finishing yet, the first node whose part ended decides how the job ends.
 bool decide_end(Context& ctx, const Job& job) {
   const auto& nodes = job.active->nodes;
   const auto gone = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRun& run) {
@@ -83,7 +83,7 @@ bool decide_end(Context& ctx, const Job& job) {
   e.outcome = outcome_of(gone->cause, gone->exit, batch_node);
   e.cause = cause_text(ctx.state.node(gone->grant.node).name, *gone, batch_node);
   e.requeue = requeue_after(job, gone->cause);
-  if (!batch_node) e.exit = ExitStatus{};  // the batch script was ended by us
+  if (!batch_node) e.exit = ExitStatus{};  // the controller ended the batch script
   ctx.record(e);
   return true;
 }
@@ -114,7 +114,7 @@ bool lost_sight(const NodeRun& run) {
          run.cause == proto::ExitCause::shim_lost || run.perhaps_over;
 }
 
-// The end of a job whose start was given up although it had run: its own end counts or, if it may
+// The end of a job whose start was given up although it had run: its real end counts or, if it may
 // run only once, node_fail. It may also have run on a node that was lost before it could report.
 std::optional<Outcome> ran_after_all(const Job& job) {
   if (job.active->finish->requeue != RequeueWhy::start_timeout) return std::nullopt;
@@ -151,7 +151,7 @@ void count_end(Context& ctx, Outcome outcome) {
   }
 }
 
-// Ends or requeues the job when its last node has let go.
+// Ends or requeues the job when its last node is released.
 bool close_attempt(Context& ctx, const Job& job) {
   if (!job.active->all_released()) return false;
   const Finish& finish = *job.active->finish;

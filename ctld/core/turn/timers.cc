@@ -25,9 +25,9 @@
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/storage.h"
+#include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/turn/memory.h"
 #include "ctld/core/turn/subject.h"
-#include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/turn_out.h"
 
 namespace gantry::core {
@@ -37,9 +37,9 @@ constexpr Duration kStuckMargin = seconds(60);  // after kill_wait; then the nod
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
 constexpr std::size_t kForgetPerTurn = 4096;
 constexpr const char* kNotResponding = "not responding";
-// Some starts become possible by time alone: a job overruns its limit and the reservation behind it
-// moves, a victim has run long enough, or a reserved start is due. So while jobs wait, a plan is
-// asked for this often.
+// Some starts become possible by time alone: a job overruns its limit and the reservation that
+// follows it moves, a victim has run for its protected time, or a reserved start is due. So while
+// jobs wait, a plan is asked for this often.
 constexpr Duration kPlanAgain = seconds(5);
 
 void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
@@ -71,7 +71,7 @@ std::optional<Instant> start_due(const Context& ctx, const Job& job) {
   for (std::size_t i = 0; i < it->second.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
     const Sent& sent = it->second[i];
-    // A node that holds its part has done its work until it is told to go.
+    // A node that is ready has nothing more to do until it is told to start the job.
     const bool owes = run.state == RunState::launched ||
                       (i == 0 && run.state == RunState::ready && sent.kind == SentKind::go);
     if (!owes || !ctx.hears(run.grant.node, job)) continue;
@@ -255,7 +255,7 @@ void give_up_start(Context& ctx, const Job& job) {
       fmt::format("job {} did not start within {}", display_id(ctx.state, job), limit);
   std::optional<RequeueWhy> again;
   if (job.kind == JobKind::batch || (class_of(ctx.state, job).het && job.may_requeue))
-    again = RequeueWhy::start_timeout;  // nothing of it has run
+    again = RequeueWhy::start_timeout;  // nothing of the job has run
   ctx.record(event::JobFinishing{job.id, Outcome::launch_failed, {}, cause, again, {}});
   for (const NodeId node : late) drain(ctx, node, reason);
 }
@@ -313,7 +313,7 @@ void ring_jobs(Context& ctx) {
     ctx.rt.turn->job_timers.erase(ctx.rt.turn->job_timers.begin());
     ctx.rt.plan->marks.edit(id).timer = {};
     job_due(ctx, id);
-    ctx.touched.jobs.push_back(id);  // to act again and set the next timer
+    ctx.touched.jobs.push_back(id);  // act again, and set the next timer
     settle(ctx);
   }
 }

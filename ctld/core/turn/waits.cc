@@ -39,13 +39,14 @@ Reason reason_in(const WaitInterval& interval, JobId id) {
 
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) {
   const sched::ClassVerdict& cls = ctx.rt.plan->verdicts.of(ctx.state.classes, id);
-  if (cls.of_head.reason == Reason::none) {  // the first verdict
+  if (cls.of_head.reason == Reason::none) {  // no plan gave a verdict before
     ctx.rt.turn->wait_intervals.erase(id);
     return;
   }
   const bool same = cls.head == next.head && cls.of_head.reason == next.of_head.reason &&
                     cls.of_rest.reason == next.of_rest.reason;
-  // Another head with the same reason matters only if the rest waits for something else.
+  // A different first job with the same reason matters only if the other jobs wait for something
+  // else.
   const bool alike = cls.of_head.reason == cls.of_rest.reason &&
                      next.of_head.reason == next.of_rest.reason &&
                      cls.of_head.reason == next.of_head.reason;
@@ -55,7 +56,7 @@ void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) 
     return;
   std::vector<WaitInterval>& wait_intervals = ctx.rt.turn->wait_intervals[id];
   if (wait_intervals.size() == kMaxWaitIntervals)
-    wait_intervals.erase(wait_intervals.begin());  // the next interval stands for both
+    wait_intervals.erase(wait_intervals.begin());  // the next interval covers both
   wait_intervals.push_back({ctx.now, cls.head, cls.of_head.reason, cls.of_rest.reason});
 }
 

@@ -1,10 +1,9 @@
-// How long a job waited, for each cause. Nothing is kept for each job. A class of jobs remembers
-// when its verdict changed and what it was before (Runtime). When a job is placed, its wait is
-// split by these, and goes into the event of the placement and into the history.
+// How long a job waited, for each cause. Nothing is kept per job. For each class of jobs,
+// TurnMemory has when its verdict changed and what it was before. When a job is placed, its wait is
+// split at these times, and is written into the event of the placement and into the history.
 //
-// Time of which this controller knows nothing counts for the next cause that it knows. That is time
-// before a restart, and the oldest intervals of a class that changed its verdict more than
-// kMaxWaitIntervals times.
+// Time without a known cause counts for the next known cause. That is time before a restart, and
+// the oldest intervals of a class that changed its verdict more than kMaxWaitIntervals times.
 #pragma once
 
 #include "common/job/job_state.h"
@@ -15,7 +14,7 @@
 namespace gantry::core {
 
 inline constexpr std::size_t kMaxWaitIntervals = 32;
-inline constexpr std::size_t kMaxClasses = 20'000;  // classes that remember; at most 20 MB
+inline constexpr std::size_t kMaxClasses = 20'000;  // classes with intervals; at most 20 MB
 
 // Call it before a plan's verdict of the class replaces the last one.
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next);

@@ -18,7 +18,7 @@ std::vector<std::uint32_t> Awake::begin(std::set<std::uint32_t> woken,
   return awake;
 }
 
-// Answers the order's questions. It asks whether to pass over a whole partition only after a
+// Answers what the order asks: whether a whole partition can be skipped. It asks only after a
 // request has failed or usage has grown in this plan.
 Order::Passing Awake::passing() {
   return {
@@ -28,8 +28,9 @@ Order::Passing Awake::passing() {
       [this](std::uint32_t p, const Step& s) { return !could_start(p, s.request, s.first.rank); }};
 }
 
-// True if a job of the request, at a place where the request is noted to fail, could have a part on
-// the node. Reservations of that place and of higher ones would be in its way there as well.
+// True if the node could hold a part of a job of this request, at a place in the order where the
+// request is noted as failing. Reservations of that place and of higher ones would block it there
+// as well.
 bool Awake::could(const RequestKey& request, std::uint32_t node) const {
   const Room& free = d_.view.grid.free(node);
   if (!d_.view.grid.available(node)) return false;
@@ -100,7 +101,7 @@ void Awake::remember(std::span<const LineTurn> closed) {
   // If every plan looks at everything, no partition is passed over, and no notes are needed.
   if (d_.policy.everything.us > 0)
     for (const LineTurn& turn : closed) note_wait(turn);
-  // Partitions too deep behind the first blocked job sleep until everything is looked at.
+  // Partitions too far after the first blocked job sleep until everything is looked at.
   if (d_.everything)
     for (const std::uint32_t id : d_.view.queue.busy())
       if (!d_.partition(id).begun && d_.partition(id).starts == 0)
@@ -122,7 +123,8 @@ void Awake::note_wait(const LineTurn& turn) {
   const Place place{d_.view.queue.partition(turn.partition).priority, rank};
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
     const std::uint32_t own = nodes_.request_of(c, choice);
-    // Neither room nor quota is known to be missing, so any change of a node wakes the partition.
+    // It is not known whether resources or quota are missing, so any change of a node wakes the
+    // partition.
     if (own == RequestKeys::kNone ||
         (!d_.left.requests.fails(own, place) &&
          (tenant == kNoIndex || d_.view.charges.tree().fit(tenant, {choice.flavor, c.least}).fits)))

@@ -1,8 +1,8 @@
-// The use of memory.h and request_keys.h in a plan: which partitions and lines it passes over, what
+// What a plan does with memory.h and request_keys.h: which partitions and lines it skips, what
 // wakes them, and what it notes for the next plan.
 //
-// A partition sleeps if the last plan has looked at all of it and nothing of it can start. It is
-// passed over unless it was woken, or one of its lines may have become possible.
+// A partition sleeps if the last plan has looked at all of it and none of its jobs can start. It is
+// skipped unless it was woken, or jobs of one of its lines may have become able to start.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,22 @@ class Awake {
   Awake(Draft& draft, PlanQuota& quota, SearchSpace& nodes, const ReservationBook& book)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
-  // Begins a plan after changes. `woken` partitions are looked at, whatever they wait for. Room may
-  // have grown on these `nodes`; `touched`: some node has changed, which wakes restless partitions.
-  // Returns the partitions that are awake, in the queue's order.
+  // Begins a plan after changes. `woken` partitions are looked at, whatever they wait for. On these
+  // `nodes` resources may have become free. `touched` means that some node has changed, which wakes
+  // restless partitions (memory.h). Returns the partitions that are awake, in the queue's order.
   std::vector<std::uint32_t> begin(std::set<std::uint32_t> woken,
                                    const std::set<std::uint32_t>& nodes, bool touched);
-  // Tells the order, in such a plan, what to pass over.
+  // Tells the order, in such a plan, what to skip.
   [[nodiscard]] Order::Passing passing();
-  // A job starts before its time on nodes that it had reserved, and so will leave them sooner. That
-  // may make room for jobs which this plan has passed over. If so, the plan ends, and the next one
-  // is made.
+  // A job starts early on nodes that it had reserved, and so will leave them sooner. That may make
+  // room for jobs that this plan has skipped. If so, the plan ends, and the next one is made.
   void wake_behind(const Reservation& reservation, const std::vector<Share>& place);
-  // Call it when the plan is made: it takes notes for the next one, of the closed lines and all
-  // others.
+  // Call it when the plan is made: notes for the next plan the closed lines and all others.
   void remember(std::span<const LineTurn> closed);
 
  private:
-  // Room has grown on the node. Returns true if a request that has failed could be met there now.
+  // Resources became free on the node. Returns true if a request that has failed could be met there
+  // now.
   bool reopen(std::uint32_t node);
   [[nodiscard]] bool could(const RequestKey& request, std::uint32_t node) const;
   [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t request, std::int32_t rank);

@@ -153,10 +153,9 @@ void ReservationBook::loosened(const Reservation& reservation) {
   for (const Share& s : reservation.shares) d_.left.memory.touch_node(s.node);
 }
 
-// While a plan is made room only shrinks. So a request that has failed once need not be tried
-// again, and a plan that passes over sleeping partitions equals one that does not. Therefore the
-// nodes of a starting job's reservation on which it does not start stay taken until the plan is
-// made.
+// While a plan is made, free resources only shrink. So a request that has failed once need not be
+// tried again, and a plan that skips sleeping partitions equals one that does not. Therefore, when
+// a job starts elsewhere than on its reserved nodes, those stay taken until the plan is made.
 void ReservationBook::hold_over(const JobClass& c, const Reservation& reservation,
                                 const std::vector<Share>& place) {
   for (const Share& s : reservation.shares) {

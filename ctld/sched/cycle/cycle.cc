@@ -72,7 +72,7 @@ std::optional<LineTurn> Cycle::next_turn() {
     if (!front) break;
     former_.keep_from(*front);
     if (d_.cut) break;
-    if (d_.order->front() != front) continue;  // a reservation took some of its quota
+    if (d_.order->front() != front) continue;  // a reservation took a part of its quota
     std::optional<LineTurn> turn = d_.order->next();
     PartitionProgress& p = d_.partition(turn->partition);
     p.begun = true;
@@ -93,11 +93,11 @@ std::optional<LineTurn> Cycle::next_turn() {
   return std::nullopt;
 }
 
-// Lines that were blocked already get a verdict; what the other lines wait for is not known.
+// Lines that were blocked have a verdict already; what the other lines wait for is not known.
 void Cycle::no_more_turns() {
   for (const LineTurn& turn : d_.order->drain())
     if (turn.head) closed_.push_back(turn);
-  // The last verdicts on lines of partitions that were passed over are still true.
+  // The last verdicts on lines of skipped partitions are still true.
   std::erase_if(closed_,
                 [this](const LineTurn& t) { return d_.partition(t.partition).passed_over; });
   former_.keep_from({0, std::numeric_limits<std::int32_t>::min()});
@@ -171,9 +171,8 @@ bool Cycle::place_now(LineTurn& turn) {
   return false;
 }
 
-// Tries a claim for which no job has to leave any more. The claims of others that may not start yet
-// are left out of the quota: jobs that are leaving still use what they claim, and are counted
-// already.
+// Tries a claim for which no job has to leave any more. Claims of other jobs that may not start yet
+// do not count in the quota: the leaving jobs still use what they claim, and are counted already.
 std::optional<Blocked> Cycle::try_before_others(LineTurn& turn) {
   std::vector<PlanQuota::Charged> others;
   for (const auto& [job, of_job] : book_.in_force())
@@ -195,7 +194,7 @@ std::optional<Blocked> Cycle::try_now(LineTurn& turn) {
   if (!quota_.has_job_left(tenant)) return Blocked{Blocked::By::tenant_jobs, {}};
   const auto choices = d_.view.eligible.flavors_of(c);
   std::optional<Blocked> first;
-  // Flavors in which the job borrows nothing come first.
+  // Flavors in which the job borrows nothing are tried first.
   for (const bool borrowing : {false, true}) {
     for (const NodeChoice& choice : choices) {
       if (tenant != kNoIndex) {
@@ -233,8 +232,8 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
     return Blocked{};
   }
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
-  // The notes of too small nodes count this reservation as taken, so the element that has it does
-  // not use them.
+  // For nodes that were noted as too small, this reservation counts as taken, so the element that
+  // has it does not use them.
   Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
   auto place = nodes_.place_for(turn.first.namesake, c, nodes_.nodes_for(c, choice),
                                 neighbours ? &*neighbours : nullptr, not_too_small);

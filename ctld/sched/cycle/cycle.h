@@ -1,5 +1,5 @@
 // The loop over turns that makes one plan. Each step is a type of its own with its own contract
-// (README.md); here is only which step is asked when, and which lines are done.
+// (README.md); here is only the order of the steps, and which lines are done.
 #pragma once
 
 #include <optional>
@@ -43,13 +43,13 @@ class Cycle {
   void begin_order(const std::vector<std::uint32_t>& partitions,
                    std::optional<Order::Passing> passing);
   void no_more_turns();
-  bool settle(LineTurn& turn);  // moves on to a job that was not started ahead of its turn
+  bool settle(LineTurn& turn);  // plans ahead for a job that was not started, and moves the turn on
   void note_step(const LineTurn& turn);
   [[nodiscard]] HetSteps het_steps() {
     return {d_, quota_, nodes_, book_, former_, starter_, awake_};
   }
 
-  // Starts the turn's job (nullopt), or says why it cannot start.
+  // Starts the turn's job and returns nullopt, or returns why it cannot start.
   std::optional<Blocked> try_now(LineTurn& turn);
   std::optional<Blocked> try_before_others(LineTurn& turn);
   std::optional<Blocked> try_choice(LineTurn& turn, std::uint32_t tenant, const NodeChoice& choice);
@@ -72,7 +72,7 @@ class Cycle {
   VictimSearch victims_;
   RoomMaker room_;
   Verdicts verdicts_;
-  std::vector<LineTurn> closed_;  // lines of which all jobs that are left wait
+  std::vector<LineTurn> closed_;  // lines whose remaining jobs all wait
 };
 
 }  // namespace gantry::sched

@@ -16,11 +16,11 @@
 namespace gantry::sched {
 
 struct PartitionProgress {
-  std::uint32_t starts = 0;            // of jobs of the partition, in this plan
+  std::uint32_t starts = 0;            // starts of the partition's jobs in this plan
   bool blocked = false;                // one of its jobs must wait
   bool begun = false;                  // one of its lines has had a turn
-  bool passed_over = false;            // before all of its lines have had a turn
-  std::vector<std::uint32_t> started;  // slots of jobs that were started whole
+  bool passed_over = false;            // skipped before all of its lines have had a turn
+  std::vector<std::uint32_t> started;  // slots of jobs of which all parts were started
 };
 
 struct Draft {
@@ -36,11 +36,11 @@ struct Draft {
   Plan plan;
   std::optional<Order> order;  // gives the turns; set once the plan has begun
   std::unordered_map<std::uint32_t, PartitionProgress> partitions;  // by id
-  std::vector<Blocked> blocked;                  // why heads must wait: see block()
+  std::vector<Blocked> blocked;  // why the first jobs of lines must wait: see block()
   std::map<JobId, std::uint32_t> started_ahead;  // elements that started before their turn
   bool everything = true;  // false: only partitions that are awake are looked at
-  bool cut = false;        // the plan ends: what it passed over may be possible now
-  bool again = false;      // a next plan follows: this one left room unused
+  bool cut = false;        // the plan ends, because jobs that it skipped may be able to start now
+  bool again = false;      // a next plan follows, because this one left resources unused
 
   // ---- the job of a turn
   [[nodiscard]] JobClass& cls(const LineTurn& t) { return view.queue.job_class(t.class_index); }
@@ -71,13 +71,13 @@ struct Draft {
     }
     return true;
   }
-  // Notes that the job of the turn must wait, for this reason.
+  // Notes this as the reason why the turn's job must wait.
   void block(LineTurn& turn, const Blocked& why) {
     blocked.push_back(why);
     turn.blocked = static_cast<std::uint32_t>(blocked.size());
     partition(turn.partition).blocked = true;
   }
-  // Why the head of the turn's line must wait; null: it need not wait, or it can never run.
+  // Why the first job of the turn's line must wait; null if it need not wait, or can never run.
   [[nodiscard]] const Blocked* why(const LineTurn& turn) const {
     return turn.blocked == 0 ? nullptr : &blocked[turn.blocked - 1];
   }

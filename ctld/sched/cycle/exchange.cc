@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
-// The reservations of one line that are dealt out. Claims are not among them, as a claim names jobs
-// that leave for its own job.
+// The reservations of one line that can be exchanged. Claims are not among them, because victims
+// leave for one particular job.
 template <class P>
 struct Deal {
   std::vector<P*> reservations;
-  std::map<JobId, std::uint32_t> claims;  // how many each of its jobs has
+  std::map<JobId, std::uint32_t> claims;  // how many reservations each of its jobs has
 };
 
 // The first jobs of the line, an array once for each element that may start and has no claim.
@@ -48,7 +48,8 @@ void sort_for(std::vector<P*>& reservations, const std::vector<JobId>& first) {
             [&](const Reservation* a, const Reservation* b) { return key(*a) < key(*b); });
 }
 
-// Calls f(line, its reservations, its first jobs) for each line where these are not in that order.
+// Calls f(line, its reservations, its first jobs) for each line in which the first jobs do not have
+// the earliest reservations.
 template <class P, class F>
 void each_disorder(const Queue& queue, const std::vector<P*>& reservations, F&& f) {
   std::vector<std::pair<std::uint32_t, P*>> by_line;

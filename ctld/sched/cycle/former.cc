@@ -9,7 +9,7 @@
 namespace gantry::sched {
 
 void FormerReservations::sort_waiting() {
-  std::sort(waiting_.begin(), waiting_.end(),  // the last one comes first
+  std::sort(waiting_.begin(), waiting_.end(),  // so that the last one comes first
             [](const Reservation& a, const Reservation& b) { return comes_before(b, a); });
 }
 
@@ -41,9 +41,9 @@ FormerReservations::Resumed FormerReservations::begin_after_changes() {
   return resumed;
 }
 
-// Takes out of the timeline: reservations on nodes that have changed, those of changed jobs and of
-// lines to deal out anew, claims, and those that are due. All reservations that share a node with
-// one of them are taken out as well; `nodes` grows by their nodes.
+// Takes out of the timeline: reservations on changed nodes, of changed jobs and of lines whose
+// reservations are assigned again, claims, and those that are due. All reservations that share a
+// node with one of them are taken out as well; `nodes` grows by their nodes.
 std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t>& nodes) {
   std::set<JobId> jobs;
   std::vector<JobId> left;
@@ -114,7 +114,7 @@ void FormerReservations::keep_where_they_are(std::vector<Reservation> reservatio
   std::sort(reservations.begin(), reservations.end(), comes_before);
   std::size_t kept = 0;
   while (kept < reservations.size() && keep_there(reservations[kept])) ++kept;
-  if (kept < reservations.size()) {  // one has no room; which one, depends on the order
+  if (kept < reservations.size()) {  // one of them does not fit; which one depends on the order
     for (std::size_t i = 0; i < kept; ++i) book_.lift(reservations[i]);
     for (const Reservation& p : reservations)
       for (const Share& s : p.shares) d_.view.timeline.clear(s.node);
@@ -166,8 +166,8 @@ void FormerReservations::keep_from(Place place) {
 
 void FormerReservations::keep(Reservation reservation) {
   const auto slot = d_.view.queue.find(reservation.job);
-  if (!slot) return;  // it has started, or is gone
-  // If this reservation is dropped, jobs that this plan has passed over may start.
+  if (!slot) return;  // the job has started, or is gone
+  // If this reservation is dropped, jobs that this plan skipped may start; look at them again.
   const bool was_cut = std::exchange(d_.cut, d_.cut || lowered_.contains(reservation.job));
   const Waiting& w = d_.view.queue[*slot];
   JobClass& c = d_.view.queue.job_class(d_.view.queue.line(w.line).class_index);
@@ -222,11 +222,11 @@ bool FormerReservations::start_on_time(const Reservation& reservation, JobClass&
   return true;
 }
 
-// Says if a due reservation is kept whose job could not start: only if its room or quota is held by
-// jobs that should have left by now. It is not known how long anything else takes.
+// Returns whether to keep a due reservation whose job could not start: only if its nodes or quota
+// are held by jobs that should have left by now. How long anything else takes is not known.
 bool FormerReservations::may_start_later(Reservation& reservation, const JobClass& c) {
   if (!reservation.leaving.empty()) return true;
-  // The counts do not say that slices can be cut out: the job is planned anew, at its turn.
+  // The counts do not tell whether slices can be made: the job is planned again, at its turn.
   if (!c.key.shape.gpu_slice.empty()) return false;
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (!quota_.has_job_left(tenant)) return false;
@@ -243,8 +243,8 @@ bool FormerReservations::may_start_later(Reservation& reservation, const JobClas
          });
 }
 
-// Brings the reservation up to date: the jobs that are still to leave for it (without those that
-// are not leaving any more), and its place in the order, which is the place of its job.
+// Updates the reservation: the jobs that still have to leave for it (without those that stay after
+// all), and its place in the order, which is that of its job.
 void FormerReservations::refresh(Reservation& reservation) {
   std::erase_if(reservation.leaving, [this](JobId job) {
     const auto slot = d_.view.running.find(job);

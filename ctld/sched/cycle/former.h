@@ -2,10 +2,10 @@
 //
 // A plan that looks at everything takes all of them out and makes them again, each before the first
 // job of its place in the order is looked at. A plan after changes leaves them in the timeline,
-// except those on nodes that have changed. When a job's time has come it starts on its nodes,
-// even before its turn. If that is not possible, or a reservation has no room any more, the
-// reservation is dropped, and its job is planned anew. Of the jobs of one line the first have the
-// earliest reservations (exchange.h).
+// except those on nodes that have changed. When a job's time has come it starts on its nodes, even
+// before its turn. If that is not possible, or a reservation does not fit any more, it is dropped,
+// and its job is planned again. In each line the first jobs have the earliest reservations
+// (exchange.h).
 #pragma once
 
 #include <map>
@@ -35,8 +35,8 @@ class FormerReservations {
   // Call it before jobs of this place are looked at: it makes the reservations of this place and of
   // higher ones again, or starts their jobs.
   void keep_from(Place place);
-  // A job of this place looks for room: reservations of lower places are taken out until their turn
-  // has come.
+  // Call it before a job of this place is tried: reservations of lower places are taken out until
+  // their turn has come.
   void look_from(Place place);
   // Writes the expected starts of kept reservations into the plan, unless they are there already.
   void tell();
@@ -57,7 +57,7 @@ class FormerReservations {
   ReservationBook& book_;
   Starter& starter_;
   std::vector<Reservation> waiting_;       // not looked at yet: the last one comes first
-  std::map<Place, std::uint32_t> places_;  // of reservations that stayed in force
+  std::map<Place, std::uint32_t> places_;  // how many reservations of each place stayed in force
   std::set<JobId> lowered_;                // jobs whose reservations look_from() took out
   std::vector<JobId> kept_;                // jobs whose reservations keep() kept
 };

@@ -12,7 +12,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kMostOrders = 8;     // orders in which members are tried
+constexpr std::size_t kMostOrders = 8;     // orders in which components are tried
 constexpr std::uint32_t kMostRounds = 64;  // rounds of a search for one start for all
 
 }  // namespace
@@ -78,7 +78,7 @@ bool HetGroup::has_job_left(const Member& m) const {
   return s_.quota.has_job_left(tenant, std::count(tenants_.begin(), tenants_.end(), tenant));
 }
 
-// True if another member has taken a node that this one needs by name; a search does not check
+// True if another component has taken a node that this one needs by name; a search does not check
 // those.
 bool HetGroup::is_shut_out(const Member& m) const {
   return std::any_of(m.cls->required.begin(), m.cls->required.end(),
@@ -104,7 +104,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
   if (!has_job_left(m)) return Blocked{Blocked::By::tenant_jobs, {}};
   if (is_shut_out(m)) return Blocked{};
   std::optional<Blocked> first;
-  // Flavors in which the member borrows nothing come first.
+  // Flavors in which the component borrows nothing are tried first.
   for (const bool borrowing : {false, true})
     for (const NodeChoice& choice : v.eligible.flavors_of(c)) {
       if (tenant == kNoIndex && borrowing) continue;
@@ -160,7 +160,7 @@ bool HetGroup::place_now(LineTurn& turn) {
     for (std::size_t i = 1; blocked && i < std::min(order_.size(), kMostOrders); ++i)
       if (!try_now(i)) blocked.reset();
     if (!blocked) {
-      begin_trial();  // the starts charge what the trial took
+      begin_trial();  // the real starts charge what the trial took
       start(turn);
       return true;
     }
@@ -186,7 +186,7 @@ void HetGroup::start(LineTurn& turn) {
     s_.starter.start(*m.cls, m.slot, m.found.shares);
     d_.partition(m.cls->key.partition.value()).started.push_back(m.slot);
     if (&m == &members_.front()) continue;
-    ++d_.started_ahead[job(m)];  // its own turn passes it over
+    ++d_.started_ahead[job(m)];  // its own turn will skip it
     d_.order->usage_grew();
   }
   for (const Member& m : members_)
@@ -197,7 +197,7 @@ void HetGroup::start(LineTurn& turn) {
 
 // ---- ahead
 
-// Finds the member's earliest start from `from` on, beside the members before it.
+// Finds the component's earliest start from `from` on, together with the components before it.
 bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   JobClass& c = *m.cls;
   View& v = d_.view;
@@ -223,7 +223,7 @@ bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   return true;
 }
 
-// Finds one start for all: it tries again from the latest of the starts, until no member starts
+// Finds one start for all: tries again from the latest of the starts, until no component starts
 // later.
 bool HetGroup::try_ahead(std::size_t order, Instant before) {
   std::vector<std::size_t> turns = order_;
@@ -302,7 +302,7 @@ void HetGroup::put_back_reservations() {
   }
 }
 
-// Reservations of some members are worth nothing without the others', so all of them go.
+// The components' reservations are useful only together, so all of them are dropped.
 void HetGroup::drop_reservations() {
   lift_reservations();
   for (Member& m : members_) {

@@ -1,6 +1,6 @@
-// Searches for victims that found none, within one plan. A search that was in vain for one job is
-// in vain for every job of its tenant and priority class that asks the same of the same nodes
-// (request_keys.h) and does not end sooner, as there is less and less to be had in a plan.
+// Searches for victims that found none, within one plan. If a search found none for one job, it
+// finds none for any job of the same tenant and priority class that asks the same of the same nodes
+// (request_keys.h) and does not end sooner, because free resources only shrink during a plan.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 namespace gantry::sched {
 
 struct Asker {
-  std::uint32_t tenant = kNoIndex;  // its quota node
+  std::uint32_t tenant = kNoIndex;  // quota node of its tenant
   std::uint32_t demand_id = 0;      // of RequestKeys
   std::uint32_t priority_class = 0;
   friend auto operator<=>(const Asker&, const Asker&) = default;

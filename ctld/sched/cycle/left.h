@@ -1,6 +1,5 @@
-// The things that a plan leaves for the next one. They do not follow from the changes alone:
-// reservations (reservations.h), places kept for slices, and what the plan has found out (memory.h,
-// request_keys.h).
+// What a plan leaves for the next one and does not follow from the changes alone: reservations
+// (reservations.h), places kept for slices, and notes (memory.h, request_keys.h).
 #pragma once
 
 #include <unordered_map>
@@ -20,7 +19,7 @@ struct Left {
   Memory memory;
   // The time at which a search for victims last found none, by class.
   std::unordered_map<std::uint32_t, Instant> in_vain;
-  bool searches_cut = false;  // the last plan had more searches to make than it may
+  bool searches_cut = false;  // the last plan reached its limit of searches
 };
 
 }  // namespace gantry::sched

@@ -8,7 +8,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kMostEnds = 4096;  // ends that are looked at to find when a quota is free
+constexpr std::size_t kMostEnds = 4096;  // ends of jobs examined to find when quota becomes free
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::uint32_t PlanQuota::tenant_of(PartitionId partition) const {
   return on_ ? d_.view.charges.quota_node(partition) : kNoIndex;
 }
 
-// The order looks at the flavor in which the class borrows least.
+// The order uses the flavor in which the class borrows least.
 QuotaStanding PlanQuota::standing(std::uint32_t partition, std::uint32_t class_index) {
   JobClass& c = d_.view.queue.job_class(class_index);
   QuotaStanding standing;
@@ -128,7 +128,7 @@ void PlanQuota::uncharge(JobId job) {
 }
 
 // The jobs charged at or below the node that have an end, in the order of the ends, kMostEnds at
-// most. A job that this plan asks to leave ends when it has to have left.
+// most. A job that this plan preempts ends at its deadline to leave.
 const std::vector<PlanQuota::Ending>& PlanQuota::ends_below(std::uint32_t node) {
   const auto [at, made] = endings_.try_emplace(node);
   std::vector<Ending>& ends = at->second;
@@ -158,8 +158,8 @@ std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& n
   const QuotaFit fit = d_.view.charges.tree().fit(tenant, need);
   if (fit.fits) return d_.now;
   if (d_.view.charges.tree().never_fits(tenant, need)) return std::nullopt;
-  // The jobs in the way are charged at or below the node where the need does not fit, or else
-  // above.
+  // The jobs to wait for are those charged at or below the node where the need does not fit, or
+  // else above it.
   std::uint32_t root = tenant;
   while (d_.view.tenancy->nodes[root].parent != kNoIndex)
     root = d_.view.tenancy->nodes[root].parent;
@@ -168,7 +168,7 @@ std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& n
   return ready(tenant, need, fit, root);
 }
 
-// Asks the tree only when enough of what is missing has been given back.
+// Asks the tree only when enough of the missing quota has been freed.
 std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
                                         std::uint32_t top) {
   QuotaTree& tree = d_.view.charges.tree();

@@ -1,8 +1,8 @@
-// Quota in a plan: what its jobs take, whether a job's tenant may have as much, and from when on.
+// Quota in a plan: what its jobs take, whether a job's tenant may have that much, and from when on.
 //
-// What the plan starts, and what its claims hold for jobs that wait for other jobs to leave, is
-// charged to the tenants in the view's tree until the plan is made. Without quota (no tree, or the
-// policy switches it off) tenant_of() is kNoIndex for all, and only fair share is charged.
+// What the plan starts, and what it reserves for jobs that wait for victims to leave, is charged to
+// the tenants in the view's tree until the plan is made. Without quota (no tree, or the policy
+// switches it off) tenant_of() is kNoIndex for all, and only fair share is charged.
 #pragma once
 
 #include <optional>
@@ -38,21 +38,21 @@ class PlanQuota {
 
   // ---- jobs of a tenant at once: those that run, and those that this plan has started
   [[nodiscard]] std::uint32_t jobs_of(std::uint32_t tenant) const;
-  // True if the tenant may have one more job, beside this number of others.
+  // True if the tenant may have one more job in addition to this number of others.
   [[nodiscard]] bool has_job_left(std::uint32_t tenant, std::int64_t beside = 0) const;
-  void started(std::uint32_t tenant);  // one more job of the tenant
+  void started(std::uint32_t tenant);  // counts one more job of the tenant
 
   // ---- amounts
   // The amounts that a job of the class takes on these nodes, by flavor.
   [[nodiscard]] std::vector<QuotaNeed> needs_of(const JobClass& c,
                                                 const std::vector<Share>& shares) const;
-  // The fit of the first need that does not fit; if all fit, that of the last one.
+  // The fit of the first need that does not fit the quota; if all fit, that of the last one.
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
-  // True if its least need is within what is guaranteed to its tenant, or to a cohort of the
-  // tenant.
+  // True if the least need of the job is within what is guaranteed to its tenant, or to a cohort of
+  // the tenant.
   [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor) const;
-  // Charges until the plan is made, or until uncharge(). Fair share counts it as well; uncharge()
-  // leaves that as it is.
+  // Charges until the plan is made, or until uncharge(). Fair share counts the charge as well, and
+  // uncharge() does not change that.
   void charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs);
   void uncharge(JobId job);
   [[nodiscard]] const std::vector<Charged>& charged() const { return charged_; }
@@ -61,7 +61,7 @@ class PlanQuota {
   // When the need will fit, by the limits of running jobs: now at the earliest; nullopt: never, or
   // it is not known. Starts of this plan count as if they did not end.
   std::optional<Instant> ready(std::uint32_t tenant, const QuotaNeed& need);
-  void ends_changed() { endings_.clear(); }  // call it when the trial has changed
+  void ends_changed() { endings_.clear(); }  // call it when the jobs in the trial have changed
 
  private:
   struct Ending {
@@ -77,7 +77,7 @@ class PlanQuota {
   const Trial& trial_;
   const bool on_;
   std::vector<Charged> charged_;
-  std::unordered_map<std::uint32_t, std::uint32_t> starts_;         // of this plan, by quota node
+  std::unordered_map<std::uint32_t, std::uint32_t> starts_;  // charged by this plan, by quota node
   std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node
 };
 

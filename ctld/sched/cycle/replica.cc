@@ -65,7 +65,7 @@ void Replica::apply(const Change& change) {
       r.left_.memory.forget();
     }
     void operator()(const ShareChanged& c) const { r.view_.shares.change(c); }
-    // Nothing starts or waits because of it, so nothing has to be looked at again.
+    // No job starts or waits because of this change, so nothing has to be looked at again.
     void operator()(const NamesakesApart& c) const { r.view_.apart = c; }
     void operator()(const ReservationChanged& c) const {
       if (c.removed)

@@ -1,6 +1,6 @@
 // The scheduler's own view of the cluster, advanced by each turn's changes: nodes, partitions,
-// waiting jobs in classes, placements, and the view ahead. A plan needs no copy of the queue, and
-// no lock.
+// waiting jobs in classes, placements, and the timeline. A plan needs no copy of the queue, and no
+// lock.
 //
 // apply() is the only way in for facts. Repeating a change has no effect. Between plans the replica
 // is a function of the changes alone, except for the reservations that plans have made, the mix of
@@ -40,27 +40,29 @@ class Replica {
   [[nodiscard]] const ShareTree& shares() const { return view_.shares; }
   [[nodiscard]] const Charges& charges() const { return view_.charges; }
   [[nodiscard]] std::vector<Reservation> reservations() const;
-  void set_reservations(const std::vector<Reservation>& reservations);  // replaces all reservations
+  void set_reservations(
+      const std::vector<Reservation>& reservations);  // replaces all reservations by these
   [[nodiscard]] const std::vector<MigKept>& kept_slices() const { return left_.kept_slices; }
   void keep_slices(std::vector<MigKept> kept) { left_.kept_slices = std::move(kept); }
 
-  // The mix of requests that plans expect: nodes with GPUs are chosen by it.
+  // The mix of requests that plans expect; it decides which nodes with GPUs are chosen.
   [[nodiscard]] const GpuMix& mix() const { return view_.scores.mix(); }
   void expect(const GpuMix& mix) { view_.scores.expect(mix); }
 
-  // Makes the next plan look at everything, as that of a new replica with these reservations would.
+  // Makes the next plan look at everything, as a new replica with these reservations would.
   void look_at_everything() { left_.memory.forget(); }
 
-  // Only schedule() uses these; it puts the view back as it was.
+  // Only schedule() uses these; it restores the view afterwards.
   [[nodiscard]] View& view() { return view_; }
   [[nodiscard]] Left& left() { return left_; }
 
-  // Compares every derived number with one counted from scratch; "" or the first that is wrong.
+  // Compares every derived number with one counted from scratch; returns "" or the first that is
+  // wrong.
   [[nodiscard]] std::string audit() const;
 
  private:
-  void touch_queue(JobId job);  // if it waits
-  void touch_nodes(JobId job);  // if it runs
+  void touch_queue(JobId job);  // if the job waits
+  void touch_nodes(JobId job);  // if the job runs
 
   View view_;
   Left left_;

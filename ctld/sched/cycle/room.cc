@@ -29,10 +29,9 @@ void RoomMaker::take_back_asking(std::size_t until) {
   quota_.ends_changed();
 }
 
-// Asks the victims to leave, and reserves for the job what they leave. If that would delay a
-// reservation that it may not delay, nothing is done. If the job could start as soon without
-// victims, a job within its guaranteed quota claims that start instead, and any other job claims
-// nothing.
+// Preempts the victims, and reserves for the job what they leave. Does nothing if that would delay
+// a reservation that it may not delay. If the job could start as soon without victims, a job within
+// its guaranteed quota reserves that start instead, and any other job reserves nothing.
 bool RoomMaker::take(LineTurn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const VictimSet& set = taking.set;
@@ -109,7 +108,7 @@ bool RoomMaker::claim(LineTurn& turn, const Taking& taking, Instant free_by) {
   return true;
 }
 
-// Starts the job at once: no job needs to leave, only reservations were in the way.
+// Starts the job at once: no job needs to leave, only reservations blocked it.
 bool RoomMaker::start_on(LineTurn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const std::vector<Share>& shares = taking.set.shares;

@@ -1,13 +1,13 @@
-// Room made by preemption: every line takes back what is guaranteed to its tenant, and jobs whose
-// class preempts take from lower classes. The victims are found by victim_search.h.
+// Preemption: every line takes back what is guaranteed to its tenant, and jobs whose class preempts
+// take from lower classes. The victims are found by victim_search.h.
 //
-// A claim is a reservation that names its victims: from the moment it is made the nodes are
+// A claim is a reservation that names its victims: from the moment it is made, its nodes are
 // reserved for the time when they have left, and what the job takes is charged to its tenant. So a
 // tenant claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim of
-// guaranteed quota goes before the reservations of jobs that have not claimed theirs (they borrow,
-// or no victims would make a place for them): a reservation in its way is dropped, and if only
-// reservations are in its way, the job starts at once. Only the reservation of a job that has
-// waited for so long that its rank was raised stays where it is.
+// guaranteed quota precedes the reservations of jobs that have not claimed theirs (because they
+// borrow, or because no victims would make a place for them): a reservation that blocks it is
+// dropped, and if only reservations block it, the job starts at once. Only the reservation of a job
+// that has waited for so long that its rank was raised is kept.
 #pragma once
 
 #include "ctld/sched/cycle/ahead.h"
@@ -28,8 +28,8 @@ class RoomMaker {
         starter_(starter),
         victims_(victims) {}
 
-  // Makes room for the job of the turn, which is blocked. True: the job starts or has a claim, and
-  // the turn has moved on.
+  // Makes room for the turn's job, which is blocked. Returns true if the job starts or has a claim,
+  // and the turn has moved on.
   bool make_room(LineTurn& turn);
 
  private:
@@ -37,7 +37,7 @@ class RoomMaker {
   bool start_on(LineTurn& turn, const Taking& taking);
   bool claim(LineTurn& turn, const Taking& taking, Instant free_by);
   void ask_to_leave(const VictimSet& set, Instant by);
-  void take_back_asking(std::size_t until);  // the first `until` stay asked
+  void take_back_asking(std::size_t until);  // keeps the first `until` preempted jobs in the trial
 
   Draft& d_;
   Trial& trial_;

@@ -13,8 +13,9 @@ Plan schedule(Replica& replica, Instant now, const Policy& policy) {
   // Waiting jobs come in order: partition, rank, not borrowing before borrowing, the tenant's
   // share, fair share inside the tenant, job priority, time in the queue, id.
   while (auto turn = cycle.next_turn()) {
-    // Place now: within the tenant's quota, on room that is free and that no reservation needs
-    // while the job runs. For a job behind the first blocked one of its partition this is backfill.
+    // Place now: within the tenant's quota, on resources that are free and that no reservation
+    // needs while the job runs. For a job after the first blocked one of its partition this is
+    // backfill.
     bool more = !turn->head && cycle.place_now(*turn);
 
     // Make room: the first blocked job of a tenant takes back what is guaranteed to it from tenants
@@ -22,7 +23,8 @@ Plan schedule(Replica& replica, Instant now, const Policy& policy) {
     if (!more) more = cycle.make_room(*turn);
 
     // Reserve ahead: the first blocked jobs of each partition get nodes and a time, which
-    // everything after them respects. The other jobs of their line wait for the same reason.
+    // everything after them respects. The other jobs of their line (jobs of one class and one user)
+    // wait for the same reason.
     if (!more) more = cycle.reserve_ahead(*turn);
 
     if (more)
@@ -31,7 +33,7 @@ Plan schedule(Replica& replica, Instant now, const Policy& policy) {
       cycle.close(*turn);
   }
 
-  // Slices: GPUs are chosen that are emptied for jobs which find no room for their slices.
+  // Slices: GPUs are emptied for jobs that find no place for their slices.
   cycle.plan_slices();
 
   // Verdicts: the plan says why each class waits, and when its first jobs may expect to start.

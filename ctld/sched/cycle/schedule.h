@@ -2,9 +2,8 @@
 //
 // schedule(view, now, policy) depends on nothing else: no clock, no thread, no order of a hash
 // table; its budget is counted in placement attempts, so a run can be reproduced. It tries
-// placements in the replica and puts them back before it returns. What stays there is listed in
-// left.h; without keep_reservations, only claims stay of the reservations that it made
-// (reservations.h).
+// placements in the replica and undoes them before it returns. left.h lists what stays there;
+// without keep_reservations, of its reservations only claims stay (reservations.h).
 #pragma once
 
 #include "ctld/sched/cycle/replica.h"

@@ -18,7 +18,7 @@ GpuScores* SearchSpace::scores() {
 }
 
 // Returns `nodes` without those of jobs that are to be kept apart from jobs with the number `own`;
-// nullopt: none of `nodes` has such a job.
+// nullopt if none of `nodes` has such a job.
 std::optional<Bits> SearchSpace::kept_apart(std::uint32_t own, const Bits& nodes) const {
   std::optional<Bits> out;
   const auto leave_out = [&](std::uint32_t n) {
@@ -43,8 +43,8 @@ std::optional<std::vector<Share>> SearchSpace::place_for(std::uint32_t namesake,
                                                          const Neighbours* neighbours,
                                                          Bits* hopeful) {
   View& v = d_.view;
-  // The first search leaves nodes out. It notes nothing in `hopeful`, since its notes would be
-  // wrong for a job that is kept apart from nobody.
+  // The first search leaves nodes out. It writes nothing into `hopeful`, because that would be
+  // wrong for jobs that are not kept apart.
   if (const auto fewer = kept_apart(namesake, nodes))
     if (auto place = find_place(v.grid, v.timeline, *fewer, c, nullptr, neighbours, scores()))
       return place;
@@ -73,7 +73,7 @@ bool SearchSpace::may_use(const JobClass& c, const std::vector<Share>& shares) c
   });
 }
 
-// Notes begin with a line's second search, as most lines fail once per plan and need none.
+// Notes begin with a line's second search, because most lines fail once per plan and need none.
 Bits* SearchSpace::hopeful(LineTurn& turn, const NodeChoice& choice) {
   if (!std::exchange(turn.searched, true) || !d_.cls(turn).key.reservation.empty()) return nullptr;
   if (!Neighbours::none(d_.view.running, d_.cls(turn))) return nullptr;
@@ -98,7 +98,7 @@ std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
           d_.left.requests.number_of(nodes, c.demand, c.key.least_limit(), {at.flavor, c.least}));
     }
   }
-  // If some job limits who may run beside it, a node is not the same for all jobs.
+  // If a job limits which jobs may run beside it, a node is not the same for all jobs.
   if (c.requests.empty() || d_.view.running.any_locks()) return RequestKeys::kNone;
   return c.requests[static_cast<std::size_t>(&choice - choices.data())];
 }

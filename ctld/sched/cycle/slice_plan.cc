@@ -7,18 +7,18 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kJobsPerLine = 16;  // jobs that the planner is asked about
+constexpr std::size_t kJobsPerLine = 16;  // jobs of a line about which the planner is asked
 constexpr std::size_t kLines = 256;
-// The planner knows jobs on one node only. A job on several nodes is several jobs for it, each of
-// which may use a part of the nodes, so that no two get the same; for more nodes than this nothing
-// is kept.
+// The planner of slices knows only jobs on one node. A job on several nodes is presented as several
+// jobs, each of which may use a part of the nodes, so that no two get the same; for more nodes than
+// this, no places are kept.
 constexpr std::uint32_t kMostParts = 8;
 
 JobId planned_id(JobId job, std::uint32_t part) {
   return JobId{job.value() * kMostParts + part};
 }
 
-// A slice of which jobs have parts is in use until the last of these jobs ends.
+// A slice whose parts belong to jobs is in use until the last of these jobs ends.
 void extend(std::vector<MigUsed>& used, const MigUsed& by) {
   for (MigUsed& u : used)
     if (u.at == by.at) {
@@ -91,7 +91,7 @@ bool SlicePlan::waits_for_slices(const JobClass& c) const {
   return !d_.view.grid.slices().fleet().any(c.key.shape.gpu_slice, has);
 }
 
-// Shows every GPU in MIG mode that may take work; `places` says where each is.
+// Adds every GPU in MIG mode that may take work to the view; `places` gets where each is.
 MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& places) const {
   MigView view;
   view.now = d_.now;
@@ -154,10 +154,11 @@ void SlicePlan::add_wants(const JobClass& c, MigView& view) const {
       return false;
     });
   for (std::size_t i = first; i < view.wants.size(); ++i)
-    if (view.wants[i].nodes.empty()) view.wants[i].nodes.push_back(kNoIndex);  // none means any
+    if (view.wants[i].nodes.empty())
+      view.wants[i].nodes.push_back(kNoIndex);  // empty means any node
 }
 
-// Adds the first jobs of each waiting line, one of each line in turn.
+// Adds the first jobs of each waiting line, taking one job of each line in turn.
 void SlicePlan::ask(MigView& view) {
   std::map<std::uint32_t, std::uint32_t> want_of;  // by class
   std::vector<OrderedSlots::Cursor> next;
@@ -222,7 +223,7 @@ void SlicePlan::plan() {
     }
   };
   for (const MigReservation& r : plan.reservations) keep(r.job, r.grants, r.at.value_or(kMigNever));
-  // The job's place is free, but it waits for something else: the place stays kept for it.
+  // The job's place is free, but the job waits for something else, so its place stays kept.
   for (const MigStart& s : plan.starts)
     if (held.contains(s.job)) keep(s.job, s.grants, d_.now);
 }

@@ -1,6 +1,6 @@
 // Slices of GPUs in a plan: the places kept for jobs that wait for a GPU to become free enough, and
-// those to keep from now on. At each job's turn it is decided if it gets a slice now (place.cc);
-// jobs without one are left to the planner (mig_plan.h), which empties few GPUs at a time.
+// those to keep from now on. At a job's turn, place.cc decides if it gets a slice now. For jobs
+// without one, the planner of slices (mig_plan.h) decides, which empties few GPUs at a time.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,19 @@ namespace gantry::sched {
 
 class SlicePlan {
  public:
-  // Holds the places that former plans keep, as long as the trial lasts.
+  // Holds the places that earlier plans keep, until the trial ends.
   SlicePlan(Draft& draft, const Trial& trial);
 
-  // The head of the turn's line is blocked for lack of room: perhaps a place can be kept for it.
+  // The first job of the turn's line is blocked for lack of free GPUs: perhaps a place can be kept
+  // for it.
   void note(const LineTurn& turn);
-  // True if the class waits for slices. Then no time of the timeline says when it can start, and a
-  // reservation would only be in the way of jobs for which places are kept.
+  // True if the class waits for slices. Then the timeline cannot tell when it can start, and a
+  // reservation would only hinder jobs for which places are kept.
   [[nodiscard]] bool waits_for_slices(const JobClass& c) const;
   // Decides for which jobs places are kept from now on; only in a plan that looks at everything.
   void plan();
-  // The verdict if the job's place is kept and being emptied; nullopt: it waits for something else.
+  // The verdict if the job's place is kept and being emptied; nullopt if it waits for something
+  // else.
   [[nodiscard]] std::optional<Verdict> explain(JobId job) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace gantry::sched {
 namespace {
 
-// A job without a limit that may have one gets at most this, if it cannot run for ever.
+// A job without a limit that accepts one gets at most this, if it cannot run without end.
 constexpr Duration kLongestTried = hours(24 * 366);
 
 }  // namespace
@@ -26,7 +26,7 @@ std::optional<Duration> Starter::limit_for(const JobClass& c,
     });
   };
   if (is_free(c.key.time_limit)) return c.key.time_limit;
-  // The limit is found to the minute.
+  // The limit is searched in steps of a minute.
   std::int64_t low = 0;
   std::int64_t high = (c.key.time_limit.value_or(kLongestTried) - *least).us / minutes(1).us + 1;
   while (high - low > 1) {

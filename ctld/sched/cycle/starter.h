@@ -1,4 +1,4 @@
-// Starts a job in the plan: it takes its nodes in the trial, is charged, and stands in the plan.
+// Starts a job in the plan: takes its nodes in the trial, charges it, and enters it into the plan.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@ class Starter {
   void start(LineTurn& turn, const std::vector<Share>& shares);
 
  private:
-  // The longest limit for which the place is free, of a job that allows a lower one than it asks
-  // for; else the job's limit.
+  // For a job that allows a lower limit than it asks for: the longest limit for which the place is
+  // free; else the job's limit.
   [[nodiscard]] std::optional<Duration> limit_for(const JobClass& c,
                                                   const std::vector<Share>& shares) const;
   Draft& d_;

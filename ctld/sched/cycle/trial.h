@@ -1,6 +1,6 @@
-// The things that a plan tries in the view: jobs that it starts hold their nodes, and jobs that it
-// asks to leave have left by then. All of it can be undone: when the trial ends, grid, placements
-// and timeline are as they were when it began (the timeline begins anew with each plan).
+// What a plan tries in the view: jobs that it starts hold their nodes, and jobs that it preempts
+// are gone after their deadline. All of it can be undone: when the trial ends, grid, placements and
+// timeline are as they were when it began (the timeline is made again for each plan).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace gantry::sched {
 class Trial {
  public:
   explicit Trial(Draft& draft) : d_(draft) {}
-  ~Trial();  // puts everything back
+  ~Trial();  // undoes everything
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
@@ -28,7 +28,7 @@ class Trial {
     std::optional<Instant> until;  // unset: without a limit
     [[nodiscard]] Things things() const { return {cpus, devices, gres, tenant}; }
   };
-  struct Asked {  // a job that was asked to leave
+  struct Asked {  // a job that the plan preempts
     JobId victim;
     std::optional<Instant> limit;  // when it would have ended
     Instant by;
@@ -40,7 +40,7 @@ class Trial {
                               std::optional<Duration> limit);
   // In this plan the running job counts as gone by `by`, and cannot be the victim of another job.
   void ask_to_leave(JobId victim, Instant by);
-  void take_back_asking();  // for the last one
+  void take_back_asking();  // undoes the last one
 
   [[nodiscard]] std::span<const Taken> taken() const { return taken_; }
   [[nodiscard]] std::span<const Asked> asked() const { return asked_; }

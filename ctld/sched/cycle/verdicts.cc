@@ -45,7 +45,8 @@ void Verdicts::explain(std::span<const LineTurn> closed, const OfGroup& of_group
   write(rows);
 }
 
-// Adds another user's line of the class; a line with a reservation gives the head of the class.
+// Adds another user's line of the class; the first job of a line with a reservation becomes the
+// class's first job.
 void Verdicts::another_line(Row& row, const LineTurn& turn, const OfGroup& of_group) {
   const bool planned = !turn.reserved || row.reserved;
   if (row.of_rest.reason == Reason::none || !planned)
@@ -56,7 +57,7 @@ void Verdicts::another_line(Row& row, const LineTurn& turn, const OfGroup& of_gr
   row.of_head = of_head(turn, of_group);
 }
 
-// 0: the verdict on the other jobs of the line follows from more than the partition's queue.
+// 0 if the verdict on the other jobs of the line does not follow from the partition's queue alone.
 std::uint64_t Verdicts::changes_of(const LineTurn& turn) {
   const JobClass& c = d_.cls(turn);
   const bool alone = c.lines == 1 && c.standing.verdict.reason == Reason::none;
@@ -105,7 +106,8 @@ Verdict Verdicts::of_head(const LineTurn& turn, const OfGroup& of_group) {
   return {Reason::resources, usable(c), c.demand.min_nodes, ""};
 }
 
-// The verdict by the quota, the tenant's number of jobs or the reservation that the job names.
+// The verdict that comes from the quota, the tenant's number of jobs, or the reservation that the
+// job names.
 std::optional<Verdict> Verdicts::of_blocked(const LineTurn& turn) {
   const JobClass& c = d_.cls(turn);
   const Blocked* why = d_.why(turn);
@@ -118,8 +120,8 @@ std::optional<Verdict> Verdicts::of_blocked(const LineTurn& turn) {
                  *d_.view.tenancy->nodes[tenant].max_running, ""};
 }
 
-// The quota is to blame if it denies every flavor whose nodes could ever hold the class: then no
-// node that becomes free helps.
+// The quota is the cause if it denies every flavor whose nodes could ever hold the class: then no
+// freed node helps.
 std::optional<QuotaFit> Verdicts::quota_everywhere(const JobClass& c) const {
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (tenant == kNoIndex) return std::nullopt;
@@ -142,7 +144,7 @@ Verdict Verdicts::of_quota(const QuotaFit& fit) {
   return {Reason::cohort_quota, fit.would_use - used, fit.limit - used, what + borrowers(cell)};
 }
 
-// The greatest borrowers first: ": red borrows 8, blue borrows 2".
+// A list with the greatest borrowers first: ": red borrows 8, blue borrows 2".
 const std::string& Verdicts::borrowers(const QuotaCell& cell) {
   constexpr std::size_t kMaxNamed = 3;
   const auto [at, made] = borrowers_.try_emplace({cell.node, cell.flavor, cell.resource});
@@ -169,7 +171,8 @@ std::uint32_t Verdicts::fitting(JobClass& c) {
   return count;
 }
 
-// Like fitting(), but a node that the job names and that does not fit cannot be replaced by others.
+// Like fitting(), but also fails if a node that the job names does not fit, because no other can
+// replace it.
 std::uint32_t Verdicts::usable(JobClass& c) {
   const auto missing = static_cast<std::uint32_t>(
       std::count_if(c.required.begin(), c.required.end(), [&](std::uint32_t n) {
@@ -198,7 +201,7 @@ bool Verdicts::has_room(JobClass& c) {
   return choose_nodes(c.demand, all, static_cast<std::uint32_t>(c.required.size())).has_value();
 }
 
-// The verdict on a job that fits on what is free, but is kept off by a window or a reservation.
+// The verdict on a job that fits on free resources, but is kept off by a window or a reservation.
 std::optional<Verdict> Verdicts::of_plans(const LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   const JobId id = turn.head_job.job;
@@ -212,10 +215,12 @@ std::optional<Verdict> Verdicts::of_plans(const LineTurn& turn) {
   if (has_room(c) && d_.view.windows.speak_for(c.key.reservation)) {
     const Bits& nodes = d_.view.eligible.nodes_of(c);
     const Window* own_window = d_.view.windows.own();
-    const auto elsewhere = [&](std::uint32_t n) {  // not in the reservation that the job names
-      return own_window != nullptr && std::find(own_window->nodes.begin(), own_window->nodes.end(),
-                                                n) == own_window->nodes.end();
-    };
+    const auto elsewhere =
+        [&](std::uint32_t n) {  // nodes outside the reservation that the job names
+          return own_window != nullptr &&
+                 std::find(own_window->nodes.begin(), own_window->nodes.end(), n) ==
+                     own_window->nodes.end();
+        };
     for (std::size_t w = 0; w < nodes.words() && !found; ++w)
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
         if (elsewhere(n) || !d_.view.grid.available(n) ||
@@ -239,7 +244,7 @@ Verdict Verdicts::of_waiting(const LineTurn& turn, const Waiting& w) {
                            [&](std::uint32_t s) { return before(d_.view.queue[s], w); }) -
       started.begin();
   const std::size_t front = d_.view.queue.in_front_of(w, d_.cls(turn).key.partition);
-  // By fair share, a job that came later may stand in front.
+  // By fair share, a later job may precede it.
   return {Reason::priority, std::max<std::int64_t>(1, static_cast<std::int64_t>(front) - gone), 0,
           ""};
 }

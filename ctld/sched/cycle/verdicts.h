@@ -1,5 +1,5 @@
-// The reasons why classes wait: a typed reason with numbers for the head of each class, and one for
-// the jobs behind it. They are asked for when the plan is made, for its closed lines; they decide
+// The reasons why classes wait: a typed reason with numbers for the first job of each class, and
+// one for its other jobs. They are made at the end of a plan, for its closed lines; they decide
 // nothing.
 #pragma once
 
@@ -25,24 +25,26 @@ class Verdicts {
       : d_(draft), quota_(quota), nodes_(nodes), book_(book), slices_(slices) {}
 
   // Writes a verdict into the plan for every class with a line among these, except verdicts that
-  // were told before if plans give only news (Policy::everything). `of_group` gives the verdict on
-  // a heterogeneous job whose leader is the head of the turn.
+  // were told before if plans give only news (Policy::everything). `of_group` returns the verdict
+  // on a heterogeneous job whose leader is the turn's job.
   using OfGroup = std::function<Verdict(const LineTurn&)>;
   void explain(std::span<const LineTurn> closed, const OfGroup& of_group);
 
-  // The verdict on a job behind others: how many are in front, without those that this plan starts.
+  // The verdict on a job that is not the first: how many jobs precede it, without those that this
+  // plan starts.
   [[nodiscard]] Verdict of_waiting(const LineTurn& turn, const Waiting& w);
-  // The verdict on quota: the tenant's own limit, or what is left to borrow and who has borrowed.
+  // The verdict about quota: the tenant's own limit, or what is left to borrow and which tenants
+  // have borrowed.
   [[nodiscard]] Verdict of_quota(const QuotaFit& fit);
 
  private:
-  struct DemandNotes {  // what is known of all classes that ask the same (request_keys.h)
+  struct DemandNotes {  // what is known of all classes with the same demand (request_keys.h)
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
-    std::optional<Verdict> plans;          // of_plans(); reason none: nothing is in the way
+    std::optional<Verdict> plans;  // result of of_plans(); reason none: nothing prevents the start
   };
   struct Row {
     std::uint32_t class_index = 0;
-    bool reserved = false;  // its head has a reservation
+    bool reserved = false;  // its first job has a reservation
     JobId head;
     Verdict of_head, of_rest;
     std::uint64_t changes = 0;  // JobClass::Told
@@ -58,7 +60,7 @@ class Verdicts {
   [[nodiscard]] std::uint32_t fitting(JobClass& c);
   [[nodiscard]] std::uint32_t usable(JobClass& c);
   [[nodiscard]] bool has_room(JobClass& c);
-  [[nodiscard]] DemandNotes* notes(JobClass& c);  // null: no other class asks the same
+  [[nodiscard]] DemandNotes* notes(JobClass& c);  // null: no other class has the same demand
 
   Draft& d_;
   const PlanQuota& quota_;

@@ -5,7 +5,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr Duration kLongPause = seconds(5);     // if a plan had too many searches to make
+constexpr Duration kLongPause = seconds(5);     // pause if a plan reached its limit of searches
 constexpr std::uint64_t kSearchAttempts = 100;  // Policy::attempts that a search counts as
 
 }  // namespace
@@ -55,13 +55,14 @@ std::optional<Taking> VictimSearch::search(const LineTurn& turn) {
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
   const bool by_share = d_.policy.balance.us > 0 && quota_.tenant_of(c) != kNoIndex;
-  // The job starts at the latest when its victims have left, and ends by `until`. Room that others
-  // have reserved for a time before that is not used.
+  // The job starts at the latest when its victims have left, and ends by `until`. Resources that
+  // others have reserved for a part of that time are not used.
   Duration grace{};
   for (const ClassView& v : classes)
     if (v.preemptible) grace = std::max(grace, v.grace);
   const Instant until = Timeline::end_of(d_.now + grace + kKillTime, c.key.least_limit());
-  std::optional<std::vector<HeldQuota>> claimed;  // most searches ask nobody, and need none
+  std::optional<std::vector<HeldQuota>>
+      claimed;  // filled only when needed, because most searches find no victims
   std::optional<Taking> best;
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
     const bool guaranteed = quota_.is_guaranteed(c, choice.flavor);
@@ -95,9 +96,9 @@ std::optional<Taking> VictimSearch::search(const LineTurn& turn) {
   return best;
 }
 
-// The search asks for the least that the job may be charged. On nodes of which the job takes more
-// (it has them alone, or its tasks are spread over more of them) it could stay above the limit of
-// its own tenant when all victims have left: they would leave in vain, again and again.
+// The search uses the least that the job may be charged. On nodes where the job takes more (it has
+// them alone, or its tasks are spread over more of them) it could exceed the limit of its own
+// tenant when all victims have left: these would leave in vain, again and again.
 bool VictimSearch::exceeds_own_limit(const JobClass& c, const VictimSet& set) {
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (tenant == kNoIndex) return false;

@@ -1,9 +1,10 @@
-// The search for victims: whether the first blocked job of a line may ask others to leave, and
-// which ones. Nothing is done here: the victims are a value, which room.h turns into starts, claims
-// and requests to leave. The rules and costs are in preempt.h.
+// The search for victims: whether the first blocked job of a line may preempt others, and which
+// ones. Nothing is changed here: the victims are a value, which room.h turns into starts,
+// reservations and preemptions. The rules and costs are in preempt.h.
 //
-// A plan makes few searches. A search that was in vain for one job is in vain for all that ask the
-// same (in_vain.h), and a class for which it found no victims asks again only after a pause.
+// A plan makes few searches. A search without result for one job is not repeated for others that
+// ask the same (in_vain.h), and a class for which it found no victims asks again only after a
+// pause.
 #pragma once
 
 #include <optional>
@@ -19,9 +20,10 @@
 
 namespace gantry::sched {
 
-inline constexpr Duration kKillTime = seconds(5);  // from the end of the grace until nodes are free
+inline constexpr Duration kKillTime =
+    seconds(5);  // from the end of the grace time until the nodes are free
 
-struct Taking {  // what a job takes: the room of its victims, if it needs any
+struct Taking {  // what a job takes: the place of its victims, if it needs any
   VictimSet set;
   NodeChoice choice;
   bool guaranteed = false;  // within what its tenant, or a cohort above, is guaranteed
@@ -33,29 +35,30 @@ class VictimSearch {
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
   [[nodiscard]] bool may_ask(const LineTurn& turn);
-  // The cheapest set over the class's flavors; nullopt: there is none, or it was not searched for.
+  // The cheapest set of victims over the class's flavors; nullopt if there is none, or no search
+  // was made.
   [[nodiscard]] std::optional<Taking> find(const LineTurn& turn);
   // served: the set was used, so the next job of the class may ask as well. failed: the class has
   // to wait.
   void served(std::uint32_t class_index) { in_vain_.erase(class_index); }
   void failed(std::uint32_t class_index);
-  // Victims of the set, and jobs on its nodes that are leaving already; by id.
+  // Victims of the set, and jobs on its nodes that are leaving already; sorted by id.
   [[nodiscard]] std::vector<JobId> leaving_for(const VictimSet& set) const;
 
   // A search does not see what the plan starts. If a start makes a tenant exceed its quota, that
-  // job or another of the tenant's jobs may have to leave for a claim that found no victims: then
-  // the next plan follows at once and searches. Call it when the plan is made.
+  // job or another of the tenant's jobs may be preempted for a job that found no victims before:
+  // then the next plan follows at once and searches. Call it when the plan is made.
   [[nodiscard]] bool missed_starts();
   // True if there were more searches to make than the plan may.
   [[nodiscard]] bool cut() const { return cut_; }
 
  private:
   [[nodiscard]] std::optional<Asker> asker(
-      const LineTurn& turn);  // nullopt: no other class asks the same
+      const LineTurn& turn);  // nullopt: no other class has the same demand
   std::optional<Taking> search(const LineTurn& turn);
   [[nodiscard]] bool exceeds_own_limit(const JobClass& c, const VictimSet& set);
-  // The room that others have reserved for some of that time: the job may use none of it. If the
-  // job is within what is guaranteed, only claims and jobs that have waited long count.
+  // The resources that others have reserved for some of that time, which the job may not use. If
+  // the job is within what is guaranteed, only claims and jobs that have waited long count.
   [[nodiscard]] std::vector<HeldRoom> room_of_others(JobId but, bool guaranteed, Instant from,
                                                      Instant until) const;
   [[nodiscard]] std::vector<HeldQuota> claimed_quota() const;
@@ -64,7 +67,7 @@ class VictimSearch {
   PlanQuota& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
-  std::set<std::uint32_t> in_vain_;  // classes: a search found no victims
+  std::set<std::uint32_t> in_vain_;  // classes for which a search found no victims
   InVain alike_in_vain_;
   std::uint32_t searches_ = 0;
   bool cut_ = false;

@@ -1,5 +1,5 @@
 // The cluster as a plan sees it. These are plain values: the replica's changes advance them, and a
-// plan tries things in them (trial.h). When the plan is made, all of it is as it was.
+// plan tries placements in them (trial.h). When the plan is made, all of it is as it was before.
 #pragma once
 
 #include <memory>

@@ -52,7 +52,8 @@ auto cost(const Group& free, const Group& group) {
   return std::tuple{-static_cast<std::int64_t>(inside), numa.size(), cut};
 }
 
-// Looks at every group, by the same cost, lowest numbers first; of equal groups it takes the first.
+// Examines every group with the same cost function, lowest numbers first; of equal groups it takes
+// the first.
 Group best_of_all(const Group& free, std::uint32_t count) {
   const std::size_t n = free.size();
   std::array<std::array<std::uint64_t, kExactGpus>, kExactGpus> between{};

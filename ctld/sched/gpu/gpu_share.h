@@ -1,6 +1,6 @@
 // Parts of the GPUs of one node that jobs have, in thousandths of a GPU. A GPU of which a job has a
-// part belongs to that job's tenant until the last part is given back: no other tenant gets a part
-// of it, and no job gets all of it.
+// part belongs to that job's tenant until the last part is released: no other tenant gets a part of
+// it, and no job gets all of it.
 #pragma once
 
 #include <algorithm>
@@ -15,22 +15,22 @@ namespace gantry::sched {
 
 class GpuShares {
  public:
-  // Takes the parts, or gives them back; whole GPUs and slices are ignored. Two tenants on one GPU,
-  // more than 1000 thousandths, or more given back than taken: our bug.
+  // Takes the parts, or releases them; whole GPUs and slices are ignored. Asserts that no GPU has
+  // two tenants or more than 1000 thousandths taken, and that only what was taken is released.
   void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
   void clear() { parts_.clear(); }
 
-  [[nodiscard]] std::int32_t shared() const;  // GPUs of which some job has a part
+  [[nodiscard]] std::int32_t shared() const;  // GPUs of which at least one job has a part
   [[nodiscard]] bool is_shared(std::uint16_t gpu) const {
     return gpu < parts_.size() && parts_[gpu].taken > GpuThousandths{};
   }
-  // Calls f(what is taken, tenant) for each of those.
+  // Calls f(what is taken, tenant) for each such GPU.
   template <class F>
   void each(F&& f) const {
     for (const Part& part : parts_)
       if (part.taken > GpuThousandths{}) f(part.taken, part.tenant);
   }
-  // The fullest GPU that the tenant shares already and that has room for the part, of equals the
+  // The fullest GPU that the tenant shares already and on which the part fits; of equal ones the
   // first.
   [[nodiscard]] std::optional<std::uint16_t> room_beside(std::span<const GpuView> devices,
                                                          PartitionId tenant,
@@ -49,7 +49,7 @@ constexpr GpuThousandths weight_of_part(GpuThousandths slice, DevicePart part) {
   return std::max(GpuThousandths{1}, part_of(slice, part));
 }
 
-// The weight of what a job of this shape has of a node whose slices weigh `slice` each.
+// The weight of what a job of this shape uses of a node whose slices weigh `slice` each.
 inline GpuThousandths slices_weight(const JobShape& shape, GpuThousandths slice) {
   if (shape.gpu_share > 0) return weight_of_part(slice, DevicePart{shape.gpu_share});
   return slice * Times{shape.gpus_per_node};

@@ -11,7 +11,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::uint32_t kMostLimits = 16;  // 4 bits of State::counts each
+constexpr std::uint32_t kMostLimits = 16;  // each takes 4 bits of State::counts
 constexpr std::uint32_t kMostCount = 15;
 
 // How many fit if only this profile is made: starts ascend, so the first possible start is best.
@@ -25,7 +25,8 @@ std::uint32_t most_alone(const MigProfile& p, std::uint32_t compute) {
   return std::min(n, compute / p.compute_slices);
 }
 
-// True for profiles with media engines ("1g.10gb+me", "1g.24gb+me.all"); a GPU has one set of them.
+// True for profiles with media engines ("1g.10gb+me", "1g.24gb+me.all"), of which a GPU has one
+// set.
 bool has_media(std::string_view name) {
   const std::size_t plus = name.find('+');
   return plus != std::string_view::npos && name.substr(plus + 1).starts_with("me");
@@ -81,7 +82,7 @@ bool MigTable::add(State& s, MigPlacementId p) const {
   return true;
 }
 
-// Finds all states that can be reached from the empty GPU; false if there are too many.
+// Finds all states that can be reached from the empty GPU; returns false if there are too many.
 bool MigTable::find_states() {
   std::map<State, MigState> known{{State{}, 0}};
   std::vector<State> open{State{}};
@@ -113,7 +114,7 @@ bool MigTable::find_states() {
   return true;
 }
 
-// Works from the fullest state on, as a next state has a higher number.
+// Starts with the highest number, because the next states of a state have higher numbers.
 void MigTable::count_fits() {
   const std::size_t n = profiles().size();
   fits_.assign(state_.size() * n, 0);

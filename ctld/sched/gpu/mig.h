@@ -1,11 +1,12 @@
-// The ways to cut GPUs of one model, compiled from what their driver says (common/resources/gpu.h):
-// every state that legal layouts can be in, and what each state still has room for, as lookups.
+// The ways to partition GPUs of one model, compiled from what their driver reports
+// (common/resources/gpu.h): every state that legal layouts can be in, and what still fits in each
+// state, as tables.
 //
 // A layout is a set of placements (a profile at a start). It is legal when no two of them share a
-// memory slice, their compute slices are no more than the GPU's, and no profile is there more often
+// memory slice, their compute slices are no more than the GPU's, and no profile occurs more often
 // than its driver allows. Profiles with media engines ("+me", "+me.all") share one set of them:
-// together they may be there only as often as the one that may be there most often. Every part of a
-// legal layout is legal, so the order in which instances are made or destroyed never matters.
+// together they may occur only as often as the most frequent of them may. Every part of a legal
+// layout is legal, so the order in which instances are made or destroyed never matters.
 //
 // Layouts that allow the same next steps are in one state. A state consists of the memory slices in
 // use, the number of compute slices in use and, for each limit that can bind, the number of its
@@ -30,10 +31,10 @@ inline constexpr std::uint32_t kMostMigStates = 1 << 14;
 using MigState = std::uint16_t;
 inline constexpr MigState kNoMigState = 0xFFFF;
 
-// The catalog, with the states that layouts of its placements can be in.
+// The profiles and placements of a model, with the states that their layouts can be in.
 class MigTable : public MigCatalog {
  public:
-  // Error malformed: what the driver said makes no sense, or needs more than kMostMigStates states.
+  // Error malformed: the driver's report makes no sense, or needs more than kMostMigStates states.
   static Result<MigTable> compile(const MigGeometry& geometry);
 
   // ---- states
@@ -53,7 +54,8 @@ class MigTable : public MigCatalog {
   [[nodiscard]] MigState with(MigState s, MigPlacementId p) const {
     return next_[std::size_t{s} * placements().size() + p];
   }
-  // The state after taking p out of a layout that has it; asserted as far as the state shows it.
+  // The state after removing p from a layout that has it; asserts that, as far as the state shows
+  // it.
   [[nodiscard]] MigState without(MigState s, MigPlacementId p) const;
   // The state of a layout, in any order; kNoMigState if the layout is not legal.
   [[nodiscard]] MigState state_of(std::span<const MigPlacementId> layout) const;
@@ -68,18 +70,19 @@ class MigTable : public MigCatalog {
 
   // The free memory that the wanted profiles cannot use, in memory slices times weight:
   //   sum over p of weight(p) * (free - fits(p) * memory slices of p)
-  // This is FGD's measure (fragment.h); memory left over beside the profiles that fit counts, too.
+  // This is FGD's measure (fragment.h); memory that remains next to the profiles that fit counts,
+  // too.
   [[nodiscard]] std::int64_t fragmentation(MigState s, std::span<const std::uint32_t> weight) const;
 
  private:
   struct State {
-    std::uint32_t memory = 0;  // in use; first, so that fuller ones come later
+    std::uint32_t memory = 0;  // in use; the first member, so that fuller states sort later
     std::uint32_t mask = 0, compute = 0;
     std::uint64_t counts = 0;  // 4 bits for each limit
-    std::uint64_t legal = 0;   // placements; follows from the others
+    std::uint64_t legal = 0;   // bits of legal placements; follows from the others
     friend auto operator<=>(const State&, const State&) = default;
   };
-  struct Limit {                 // at most so many instances of these profiles together
+  struct Limit {                 // the most instances of these profiles together
     std::uint32_t profiles = 0;  // bits
     std::uint32_t most = 0;
   };
@@ -89,7 +92,7 @@ class MigTable : public MigCatalog {
   bool find_states();
   void count_fits();
 
-  std::vector<Limit> limits_;  // only those that can bind
+  std::vector<Limit> limits_;  // only limits that can be reached
   std::vector<State> state_;   // ascending
   std::vector<MigState> next_, before_;
   std::vector<std::uint8_t> fits_;

@@ -29,7 +29,7 @@ void MigBoard::add(std::uint32_t g) {
   nodes_.back().changing |= v.changing;
   node_of_.push_back(static_cast<std::uint32_t>(nodes_.size() - 1));
   Gpu& gpu = gpus_[g];
-  const Instant soon = view_->now + microseconds(1);  // a job over its limit may end at any moment
+  const Instant soon = view_->now + microseconds(1);  // a job past its limit may end at any moment
   const auto until = [&](const MigUse& use) {
     return use.until ? std::max(*use.until, soon) : kMigNever;
   };
@@ -48,7 +48,8 @@ void MigBoard::add(std::uint32_t g) {
   refresh(g);
 }
 
-// Puts the GPU where searches find it: by its room, by its idle slices, or by its reservations.
+// Enters the GPU where searches find it: by what fits on it, by its idle slices, or by its
+// reservations.
 void MigBoard::refresh(std::uint32_t g) {
   const Gpu& gpu = gpus_[g];
   const std::uint32_t t = *view_->gpus[g].table;
@@ -122,7 +123,8 @@ std::optional<MigBoard::Chance> MigBoard::chance(std::uint32_t g, std::uint32_t 
   if (view_->gpus[g].fixed) return fixed_chance(g, profile, also);
   const MigTable& t = table(g);
   for (const Reserved& r : gpu.reserved) also |= mig_bit(r.at);
-  // Goes from one end to the next: as many steps as there are slices in use, and one without any.
+  // Moves from one end of a use to the next: as many steps as there are slices in use, and one
+  // without any.
   for (Instant at = view_->now;;) {
     const MigState s = mig_state_at(t, gpu.used, at, also);
     if (s != kNoMigState && t.legal(s, profile) != 0) {
@@ -155,7 +157,7 @@ std::optional<MigBoard::Chance> MigBoard::fixed_chance(std::uint32_t g, std::uin
   return best;
 }
 
-// Destroys idle slices: first those on the same memory; then, until the placement is legal, one
+// Destroys idle slices: first those on the same memory; then, until the placement is legal, a slice
 // that suffices alone, or else the one with the most compute slices.
 void MigBoard::make_room(std::uint32_t g, MigPlacementId at) {
   Gpu& gpu = gpus_[g];
@@ -196,7 +198,7 @@ MigGrant MigBoard::claim(std::uint32_t g, MigPlacementId at, Instant end) {
   if (!exists) {
     GANTRY_ASSERT(!view_->gpus[g].fixed, "a GPU partitioned by hand stays as it is");
     make_room(g, at);
-    exists = std::erase(gpu.destroy, at) > 0;  // it was only to make room for another slice
+    exists = std::erase(gpu.destroy, at) > 0;  // it existed only to make room for another slice
   }
   if (!exists) {
     gpu.create.push_back(at);

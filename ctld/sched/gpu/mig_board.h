@@ -1,5 +1,5 @@
-// The GPUs as a plan fills them: what is claimed, reserved, destroyed and created on each, and what
-// is left for other jobs. Only mig_plan.cc uses it.
+// The GPUs while a plan fills them: what is taken, reserved, destroyed and created on each, and
+// what is left for other jobs. Only mig_plan.cc uses it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class MigBoard {
   // `wanted`: by table and profile, how much the queue wants (MigOrder).
   MigBoard(const MigView& view, Duration change,
            const std::vector<std::vector<std::uint32_t>>& wanted);
-  MigBoard(const MigBoard&) = delete;  // pools point at orders
+  MigBoard(const MigBoard&) = delete;  // not copied, because the pools point at the orders
   MigBoard& operator=(const MigBoard&) = delete;
 
   using Used = MigUsed;
@@ -26,18 +26,18 @@ class MigBoard {
   struct Gpu {
     MigState busy = 0;  // the state of `used`
     std::vector<Used> used;
-    std::uint64_t idle = 0;  // existing slices that nobody has, as bits
+    std::uint64_t idle = 0;  // bits of existing slices that no job has
     std::vector<Reserved> reserved;
-    std::uint32_t turn = 0;  // the turn of its change; 0: none
+    std::uint32_t turn = 0;  // the turn of its change on the node; 0: none
     std::vector<MigPlacementId> destroy, create;
     bool slices = false;                // slices can be planned on it
-    bool whole = false;                 // it can be given as a whole
-    Instant whole_until{};              // in use or claimed until then; the epoch: free
-    std::optional<Instant> whole_from;  // reserved from then on; kMigNever: not known
+    bool whole = false;                 // it can be given to a job as a whole
+    Instant whole_until{};              // in use or taken until then; the epoch: free
+    std::optional<Instant> whole_from;  // reserved from then on; kMigNever: time not known
     JobId whole_for;
   };
   struct Node {
-    std::uint32_t first = 0, count = 0;  // of its GPUs
+    std::uint32_t first = 0, count = 0;  // index and number of its GPUs
     std::uint32_t turns = 0;             // turns planned on the node
     bool changing = false;               // a change is under way
   };
@@ -46,7 +46,7 @@ class MigBoard {
     std::uint32_t gpu = 0;
     MigPlacementId at = 0;
     Instant from{};            // kMigNever: not known
-    std::uint32_t in_way = 0;  // memory slices in use that must become free
+    std::uint32_t in_way = 0;  // memory slices in use that have to become free first
   };
 
   [[nodiscard]] const MigView& view() const { return *view_; }
@@ -65,22 +65,21 @@ class MigBoard {
 
   // The places of one job; all are on one node.
   using Places = std::vector<std::pair<std::uint32_t, MigPlacementId>>;
-  // The turn of the last change that the places need; 0: they need none.
+  // The turn of the last change that these places need; 0: they need none.
   [[nodiscard]] std::uint32_t turn_of(const Places& places) const;
   // The end of a job with this limit on these places; kMigNever without a limit.
   [[nodiscard]] Instant end_of(const Places& places, const std::optional<Duration>& limit) const;
-  // Placements of the profile that a job may have on the GPU now, beside reservations. `also`:
+  // Placements of the profile that a job may have on the GPU now, next to reservations. `also`:
   // other placements that it gets there, as bits.
   [[nodiscard]] std::uint64_t open(std::uint32_t g, std::uint32_t profile,
                                    const std::optional<Duration>& limit, std::uint64_t also) const;
-  // True if a job in these places until `end` is in the way of no job for which the GPU is
-  // reserved.
+  // True if a job in these places until `end` hinders no job for which the GPU is reserved.
   [[nodiscard]] bool spares_reserved(std::uint32_t g, std::uint64_t places, Instant end) const;
-  // The earliest time for one more slice; `also`: placements of the same try, as bits.
+  // The earliest time for one more slice; `also`: placements that the same job gets there, as bits.
   [[nodiscard]] std::optional<Chance> chance(std::uint32_t g, std::uint32_t profile,
                                              std::uint64_t also) const;
 
-  // Gives the placement away until `end`; plans to destroy and create what is needed.
+  // Takes the placement until `end`; plans to destroy and create what is needed for it.
   MigGrant claim(std::uint32_t g, MigPlacementId at, Instant end);
   void claim_whole(std::uint32_t g, const std::optional<Duration>& limit);
   void reserve(std::uint32_t g, Reserved reserved);
@@ -99,11 +98,11 @@ class MigBoard {
   const MigView* view_;
   Duration change_;
   std::vector<Gpu> gpus_;
-  std::vector<Node> nodes_;  // by node number; node_of() gives the index
+  std::vector<Node> nodes_;  // by the node's place here; node_of() finds it
   std::vector<std::uint32_t> node_of_;
   std::vector<MigOrder> orders_;  // by table
   std::vector<MigPool> pools_;
-  std::vector<Bits> fixed_idle_;        // by table: fixed GPUs with an idle slice
+  std::vector<Bits> fixed_idle_;  // by table: GPUs that stay as they are and have an idle slice
   std::vector<std::uint32_t> drained_;  // GPUs with reservations, ascending
 };
 

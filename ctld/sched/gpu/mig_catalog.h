@@ -1,5 +1,5 @@
-// The profiles that GPUs of one model can be cut into, and where each may be placed, as their
-// driver says (common/resources/gpu.h). The profiles that go together are in mig.h.
+// The profiles of one GPU model, and where each may be placed, as the driver reports
+// (common/resources/gpu.h). mig.h has which profiles may exist together.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace gantry::sched {
 
 inline constexpr std::uint32_t kMostMigSlices = 16;      // memory or compute slices of a GPU
-inline constexpr std::uint32_t kMostMigPlacements = 64;  // of all profiles together
+inline constexpr std::uint32_t kMostMigPlacements = 64;  // placements of all profiles together
 inline constexpr std::uint32_t kMostMigProfiles = 32;
 
 struct MigPlacement {
@@ -39,7 +39,7 @@ struct MigShare {
 
 class MigCatalog {
  public:
-  // Error malformed: what the driver said makes no sense.
+  // Error malformed: the driver's report makes no sense.
   static Result<MigCatalog> read(const MigGeometry& geometry);
 
   [[nodiscard]] const std::string& model() const { return model_; }
@@ -65,7 +65,7 @@ class MigCatalog {
   std::vector<MigProfile> profiles_;
   std::optional<std::uint32_t> full_;
   std::vector<MigPlacement> placements_;
-  std::vector<std::uint64_t> of_;  // by profile: its placements
+  std::vector<std::uint64_t> of_;  // bits of each profile's placements
 };
 
 }  // namespace gantry::sched

@@ -1,6 +1,6 @@
-// A place on a GPU that plans keep for a waiting job: no other job gets it that would still be
-// there when the job needs it. It is kept from plan to plan, like a reservation (reservations.h);
-// mig_plan.h decides which places are kept, and for which jobs.
+// A place on a GPU that plans keep for a waiting job: other jobs may use it only if they end before
+// the job needs it. It is kept from plan to plan, like a reservation (reservations.h); mig_plan.h
+// decides which places are kept, and for which jobs.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace gantry::sched {
 
 struct MigKept {
   JobId job;
-  std::uint32_t part = 0;  // of a job on several nodes: which of them, from 0 on
+  std::uint32_t part = 0;  // for a job on several nodes: number of its part, from 0
   std::uint32_t node = 0;
   std::uint16_t gpu = 0;      // GpuView::index
   std::uint32_t profile = 0;  // MigProfile::id
   std::uint16_t start = 0;    // memory slice
-  Instant from{};             // kMigNever (mig_room.h): not known
+  Instant from{};             // kMigNever (mig_room.h): time not known
   friend bool operator==(const MigKept&, const MigKept&) = default;
 };
 

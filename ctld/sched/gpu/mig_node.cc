@@ -94,7 +94,7 @@ SliceThousandths MigNode::compute_of(std::span<const GpuGrant> devices) const {
   return sum;
 }
 
-// Placements that the job may have on the GPU beside `also`, which it gets there already.
+// Placements that the job may have on the GPU next to `also`, which it gets there already.
 std::uint64_t MigNode::open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
                             MigState state, std::uint64_t also) const {
   const MigTable& t = gpu.shape->table;
@@ -115,8 +115,8 @@ bool MigNode::has_parts() const {
   return std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& g) { return !g.shared.empty(); });
 }
 
-// The fullest shared slice with room for the part, of equals the first. If places on its GPU are
-// kept for others, the part must not make the slice last longer than before.
+// The fullest shared slice with room for the part; of equal ones the first. If places on its GPU
+// are kept for others, the part must not make the slice last longer than before.
 std::pair<const MigNode::Gpu*, const MigNode::Shared*> MigNode::beside(const MigAsk& ask) const {
   std::pair<const Gpu*, const Shared*> best{nullptr, nullptr};
   if (ask.part == DevicePart{}) return best;
@@ -218,7 +218,7 @@ std::vector<GpuGrant> MigNode::choose(const MigAsk& ask, std::uint32_t count) co
   return chosen;
 }
 
-// Takes or gives back a part of a slice. True: the slice was in use before and still is.
+// Takes or releases a part of a slice. Returns true if the slice was in use before and still is.
 bool MigNode::mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant,
                         bool taken) {
   auto s = std::find_if(g.shared.begin(), g.shared.end(),
@@ -250,7 +250,7 @@ void MigNode::mark(std::span<const GpuGrant> devices, PartitionId tenant, bool t
     const std::uint64_t layout =
         taken ? g.layout | mig_bit(at->second) : g.layout & ~mig_bit(at->second);
     const MigState state = g.shape->table.state_of(layout);
-    // If the driver's table has changed under a job, its slice is not seen here; the core refuses
+    // If the driver's table changed while a job ran, its slice is not seen here; the core refuses
     // what would overlap it.
     if (state == kNoMigState) continue;
     g.layout = layout;

@@ -1,8 +1,8 @@
 // The GPUs of one node that are in MIG mode, as placement sees them: the slices that jobs have,
-// what more fits, and where it goes. Slices that exist but belong to no job are no obstacle: the
-// node makes room for what a job was given. GPUs that are partitioned by hand stay as they are. A
-// slice of which jobs have parts belongs to one tenant, and is in use until the last part is given
-// back.
+// what else fits, and where it is placed. Slices that exist but belong to no job are no obstacle:
+// the node makes room for what a job was given. GPUs that are partitioned by hand stay as they are.
+// A slice of which jobs have parts belongs to one tenant, and is in use until the last part is
+// released.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class MigShapes {
   struct Shape {
     MigGeometry geometry;
     MigTable table;
-    MigOrder order;           // with the same want for every profile
+    MigOrder order;           // with the same weight for every profile
     std::uint32_t index = 0;  // of the shape
     Shape(const MigGeometry& g, MigTable t, std::uint32_t at)
         : geometry(g),
@@ -37,7 +37,7 @@ class MigShapes {
           order(table, std::vector<std::uint32_t>(table.profiles().size(), 1)),
           index(at) {}
   };
-  // null: what the driver says makes no sense; such a GPU gets no jobs.
+  // null: the driver's report makes no sense; such a GPU gets no jobs.
   const Shape* of(const MigGeometry& geometry);
   [[nodiscard]] std::size_t size() const { return shapes_.size(); }
   [[nodiscard]] const Shape& operator[](std::size_t i) const { return *shapes_[i]; }
@@ -50,23 +50,23 @@ class MigShapes {
 struct MigAsk {
   std::string_view profile;
   Instant end = kMigNever;           // the job has ended by then
-  std::uint32_t owner = 0xFFFFFFFF;  // its class: places kept for the class are not in its way
+  std::uint32_t owner = 0xFFFFFFFF;  // its class: places kept for this class do not exclude it
   PartitionId tenant{};
-  DevicePart part{};  // of one slice; 0 = whole slices
+  DevicePart part{};  // part of one slice; 0 = whole slices
 };
 
 class MigNode {
  public:
-  struct Hold {  // a place that is kept for a job of a class from some time on
+  struct Hold {  // a place that is kept for a job of a class, from a certain time on
     JobId job;
     MigPlacementId at = 0;
-    Instant from{};  // kMigNever: not known
+    Instant from{};  // kMigNever: time not known
     std::uint32_t owner = 0;
   };
   struct Shared {  // a slice of which jobs have parts
     MigPlacementId at = 0;
     PartitionId tenant{};
-    DevicePart taken{};  // of the slice
+    DevicePart taken{};  // taken parts of the slice
   };
   struct Gpu {
     std::uint16_t index = 0;
@@ -75,9 +75,9 @@ class MigNode {
     MigState state = 0;
     bool by_hand = false;
     std::uint64_t existing = 0;  // if by hand: the slices that exist
-    std::uint32_t fleet = 0;     // its number in MigFleet
-    std::vector<Shared> shared;  // of the layout
-    std::vector<Hold> holds;     // of the current plan
+    std::uint32_t fleet = 0;     // number of the GPU in MigFleet
+    std::vector<Shared> shared;  // slices of the layout that are shared
+    std::vector<Hold> holds;     // places kept in the current plan
     std::vector<MigUsed> used;   // if there are holds: the slices in use, and until when
   };
 
@@ -87,28 +87,27 @@ class MigNode {
   void number(std::size_t i, std::uint32_t fleet) { gpus_[i].fleet = fleet; }
 
   [[nodiscard]] bool has(std::string_view profile) const;
-  [[nodiscard]] std::uint32_t compute_slices() const;  // of all, in use or not
+  [[nodiscard]] std::uint32_t compute_slices() const;  // compute slices of all GPUs, in use or not
   // How many of the compute slices of its GPUs these grants take.
   [[nodiscard]] SliceThousandths compute_of(std::span<const GpuGrant> devices) const;
   [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // for a part: more than 0 if it fits
-  // True if the tenant has a slice in parts with room for this part.
+  // True if the tenant has a shared slice with room for this part.
   [[nodiscard]] bool room_beside(const MigAsk& ask) const { return beside(ask).second != nullptr; }
   [[nodiscard]] bool has_parts() const;
-  [[nodiscard]] GpuThousandths thousandths(std::string_view profile) const;  // of one slice
+  [[nodiscard]] GpuThousandths thousandths(std::string_view profile) const;  // weight of one slice
   // Chooses `count` slices. First come GPUs that are partitioned by hand and GPUs on which places
   // are kept for others (until these are needed), then the order of mig_place.h. A part goes into
-  // the fullest slice of its tenant that has room, else into a new one. If fewer fit, that is our
-  // bug.
+  // the fullest slice of its tenant that has room, else into a new one. Asserts that enough fit.
   [[nodiscard]] std::vector<GpuGrant> choose(const MigAsk& ask, std::uint32_t count) const;
-  // Jobs have these slices from now on, or have them no more. Grants that are not slices, or that
-  // name GPUs which the node does not have, are ignored. Two tenants in a slice, or more parts than
-  // there are: our bug.
+  // Jobs take or release these slices. Grants that are not slices, or that name GPUs which the node
+  // does not have, are ignored. Asserts that no slice has two tenants, and that only parts that
+  // were taken are released.
   void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
-  // The GPU (its index in gpus()) and the placement of a grant; nullopt: it is no slice of this
+  // The GPU (its index in gpus()) and the placement of a grant; nullopt if it is no slice of this
   // node.
   [[nodiscard]] std::optional<std::pair<std::size_t, MigPlacementId>> find(const GpuGrant& d) const;
 
-  // Keeps a place until drop_holds(). `used`: the GPU's layout with its ends.
+  // Keeps a place until drop_holds(). `used`: the slices in use on the GPU, with their ends.
   void hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used);
   void drop_holds();
   // On GPUs with holds: slices that were marked since hold() are in use until `until`.

@@ -1,11 +1,11 @@
 // The GPU and the start that a slice gets. The fullest GPU comes first (by memory slices in use),
-// then the one where the slice spoils least for what the queue wants, then the lowest index; on the
-// GPU a slice that exists comes before one to be made, then the start that spoils least.
+// then the one where the slice spoils least for the profiles that the queue wants, then the lowest
+// index; on the GPU an existing slice comes before a new one, then the start that spoils least.
 //
-// The reason: on 64 GPUs at 85 % load, the emptiest GPU first refuses 34 % of slice demand, the
-// first GPU that fits 6 %, the fullest 3.4 % (bench_mig). What a slice spoils is the growth of
-// MigTable::fragmentation(). GPUs with nothing on them come last by that order, so whole GPUs stay
-// whole as long as possible.
+// The reason: on 64 GPUs at 85 % load, taking the emptiest GPU first refuses 34 % of slice demand,
+// the first GPU that fits 6 %, the fullest one 3.4 % (bench_mig). What a slice spoils is the growth
+// of MigTable::fragmentation(). Empty GPUs come last in that order, so whole GPUs stay whole as
+// long as possible.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ namespace gantry::sched {
 class MigOrder {
  public:
   // `wanted`: a weight for each profile, how much of it the queue wants, in any unit. A profile
-  // that is not wanted counts a little, so that equal states are told apart. The table must outlive
-  // the order.
+  // that is not wanted still counts a little, so that otherwise equal states differ. The table must
+  // outlive the order.
   MigOrder(const MigTable& table, std::span<const std::uint32_t> wanted);
 
   [[nodiscard]] const MigTable& table() const { return *table_; }
@@ -33,8 +33,8 @@ class MigOrder {
     return rank_[std::size_t{s} * table_->profiles().size() + profile];
   }
   [[nodiscard]] std::uint16_t ranks(std::uint32_t profile) const { return ranks_[profile]; }
-  // The best of the allowed placements that are legal in the state; nullopt: there is none. `idle`:
-  // slices that exist and are free; these come first.
+  // The best of the allowed placements that are legal in the state; nullopt if there is none.
+  // `idle`: existing slices that are free; these come first.
   [[nodiscard]] std::optional<MigPlacementId> start(MigState s, std::uint64_t allowed,
                                                     std::uint64_t idle) const;
   [[nodiscard]] std::int64_t spoiled(MigState s) const { return spoiled_[s]; }
@@ -52,12 +52,13 @@ class MigPool {
   // `gpus` are numbered 0 .. gpus-1; none is in the pool at first.
   MigPool(const MigOrder& order, std::size_t gpus);
 
-  void put(std::uint32_t gpu, MigState state);  // puts it in, or changes its state
+  void put(std::uint32_t gpu, MigState state);  // adds the GPU, or changes its state
   void take_out(std::uint32_t gpu);
   [[nodiscard]] bool has(std::uint32_t gpu) const { return state_[gpu] != kNoMigState; }
 
-  // Calls f(gpu) for GPUs where the profile fits, the best first, until f returns true; says if it
-  // did. f must not change the pool unless it returns true. `among`: only these; null = all.
+  // Calls f(gpu) for GPUs on which the profile fits, the best first, until f returns true. Returns
+  // true if f did. f must not change the pool unless it returns true. `among`: only these; null =
+  // all.
   template <class F>
   bool any(std::uint32_t profile, const Bits* among, F&& f) const {
     const Ranks& r = by_profile_[profile];
@@ -75,7 +76,7 @@ class MigPool {
  private:
   struct Ranks {
     std::vector<Bits> gpus;            // by rank
-    std::vector<std::uint32_t> count;  // their number, by rank
+    std::vector<std::uint32_t> count;  // number of GPUs, by rank
     Bits filled;                       // ranks that have GPUs
   };
   void move(std::uint32_t gpu, MigState from, MigState to);

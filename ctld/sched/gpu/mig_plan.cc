@@ -67,19 +67,20 @@ class Planner {
   const MigView& view_;
   const MigPolicy& policy_;
   MigBoard board_;
-  std::vector<MigTarget> targets_;       // by want
-  std::vector<std::uint32_t> of_table_;  // number of GPUs, of which a part may be reserved
+  std::vector<MigTarget> targets_;  // by want
+  std::vector<std::uint32_t>
+      of_table_;  // number of a target's GPUs, of which a part may be reserved
   std::uint32_t whole_gpus_ = 0;
-  std::map<JobId, MigReservation> held_;  // of jobs that have not had their turn
-  std::map<Key, Duration> failed_;        // jobs that run so long or longer cannot be placed
+  std::map<JobId, MigReservation> held_;  // reservations of jobs that have not had their turn
+  std::map<Key, Duration> failed_;        // jobs that run at least this long cannot be placed
   static constexpr std::uint32_t kWholeGpus = UINT32_MAX;
-  std::set<std::uint32_t> closed_;  // tables (and whole GPUs) where no job gets a reservation now
+  std::set<std::uint32_t> closed_;  // tables (or whole GPUs) in which no job gets a reservation now
   std::set<Key> hopeless_;          // jobs of this kind can get no reservation now
   struct Waiting {
     MigWaiting what;
     std::uint64_t gpus = 0;  // GPUs or slices of all its jobs
   };
-  std::map<std::uint32_t, Waiting> waiting_;  // by want
+  std::map<std::uint32_t, Waiting> waiting_;  // waiting jobs, by want
   MigPlan plan_;
 };
 
@@ -145,7 +146,7 @@ void Planner::restore_held() {
   }
 }
 
-// True if GPUs without reservations may be reserved: those with reservations are a small part.
+// True if more GPUs may be reserved: those with reservations are still a small part.
 bool Planner::may_drain(std::uint32_t table) const {
   std::uint32_t drained = 0;
   for (const std::uint32_t d : board_.drained()) drained += view_.gpus[d].table == table ? 1 : 0;
@@ -203,8 +204,8 @@ void Planner::whole_chances(const MigJob& job, const MigTarget& target, Offer& b
   }
 }
 
-// A job could get no reservation because others have as many as there may be. Jobs after it get
-// none either: otherwise small jobs would follow each other on the GPUs that are reserved.
+// A job gets no reservation if others have as many as is allowed. Jobs after it get none either:
+// otherwise small jobs would follow each other on the GPUs that are reserved.
 void Planner::close(const MigTarget& target, bool whole) {
   if (whole && whole_reserved() >= most_reserved(whole_gpus_)) closed_.insert(kWholeGpus);
   for (const MigTarget::Cut cut : target.cuts)
@@ -261,8 +262,8 @@ bool Planner::place(const MigJob& job) {
   return false;
 }
 
-// Tries first the GPUs where the job is in nobody's way: those that are kept for others, until
-// these come, and those that cannot be cut anew; then the fullest.
+// Tries first the GPUs where the job hinders no other: those kept for others, until these need
+// them, and those whose partitioning is fixed; then the fullest.
 bool Planner::place_one(const MigJob& job, const MigTarget& target, MigTarget::Cut cut) {
   const auto take = [&](std::uint32_t g) {
     ++plan_.attempts;
@@ -298,7 +299,7 @@ bool Planner::place_many(const MigJob& job, const MigTarget& target, MigTarget::
 }
 
 // Places all slices of the job on this node. If that is impossible with reserved GPUs, because the
-// job would stay there too long, it tries without them.
+// job would stay there too long, it tries the others.
 bool Planner::try_node(const MigJob& job, std::uint32_t node, const MigTarget& target,
                        MigTarget::Cut cut) {
   for (const bool reserved_too : {true, false}) {
@@ -317,7 +318,8 @@ bool Planner::try_node(const MigJob& job, std::uint32_t node, const MigTarget& t
   return false;
 }
 
-// Chooses places one after the other, as for single slices; none if not all have a place.
+// Chooses places one after the other, as for single slices; returns none if not all slices have a
+// place.
 MigBoard::Places Planner::choose(const MigJob& job, const MigBoard::Node& node,
                                  const MigTarget& target, MigTarget::Cut cut,
                                  bool reserved_too) const {
@@ -357,7 +359,8 @@ MigBoard::Places Planner::choose(const MigJob& job, const MigBoard::Node& node,
   return places;
 }
 
-// Takes the node with the fewest free GPUs that suffice; reserved GPUs only until they are needed.
+// Takes the node with the fewest free GPUs that suffice; reserved GPUs may be used until they are
+// needed.
 bool Planner::place_whole(const MigJob& job, const MigTarget& target) {
   std::vector<std::uint32_t> best, free;
   for (const MigBoard::Node& node : board_.nodes()) {
@@ -427,8 +430,7 @@ void Planner::freed() {
 
 // ---- MIG mode
 
-// Lists GPUs in the other mode, with nothing on them and nothing planned, that waiting jobs could
-// use.
+// Lists empty GPUs in the other mode, without planned changes, that waiting jobs could use.
 void Planner::list_switches() {
   std::set<std::uint32_t> listed;
   for (const auto& [want, waiting] : waiting_) {

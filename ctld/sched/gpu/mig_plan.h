@@ -1,21 +1,22 @@
-// MIG from the queue: which waiting jobs get which slices now, which GPUs are cut anew for that and
-// how, which ones are kept free of small slices for a large one that waits, and where MIG mode
-// would have to change. plan_mig() is a pure function from a view to a plan: it proposes, and does
-// nothing.
+// MIG from the queue: which waiting jobs get which slices now, which GPUs are partitioned again for
+// that and how, which ones are kept free of small slices for a large one that waits, and where MIG
+// mode would have to change. plan_mig() is a pure function from a view to a plan: it proposes, and
+// does nothing.
 //
 // Every plan keeps these rules:
 //   * A slice in use, or one that has failed, is neither destroyed nor overlapped.
-//   * One GPU of a node is cut anew at a time: changes have turns, and turn n + 1 begins when turn
-//     n has ended. The other GPUs run on, and slices that exist already start at once.
-//   * A change destroys first and creates then: only what is in the way, and what a job gets.
+//   * One GPU of a node is changed at a time: changes have turns, and turn n + 1 begins when turn
+//     n has ended. The other GPUs continue, and jobs on existing slices start at once.
+//   * A change first destroys what is in the way, then creates what a job gets, and no more.
 //     Stopped after any step it leaves a legal layout, from which the next plan goes on.
 //   * Jobs are served in the order of the queue. A job passes another only on places that the other
 //     could not use, or that it leaves (by its time limit) before the other needs them.
 //   * A reservation that was held is kept, or moved to an earlier time, until its job starts. A
-//     start whose turn has not come by the next plan is planned anew, in its place in the queue.
+//     start whose turn has not come by the next plan is planned again, in its place in the queue.
 //   * Reservations take no more than a part of the GPUs, so that small jobs do not starve either.
 //
-// The caller gives as nodes of a want those that have the cores, memory and partition for its jobs.
+// The caller sets as the nodes of a want those that have the cores, memory and partition for its
+// jobs.
 #pragma once
 
 #include <cstdint>
@@ -32,56 +33,56 @@ namespace gantry::sched {
 
 // ---- the view
 
-struct MigUse {  // by a job
+struct MigUse {  // use by a job
   JobId job;
-  std::optional<Instant> until;  // by its limit; nullopt = not known
+  std::optional<Instant> until;  // end by its limit; nullopt = not known
   friend bool operator==(const MigUse&, const MigUse&) = default;
 };
 
 struct MigSliceView {
   MigPlacementId at = 0;
   std::optional<MigUse> use;  // nullopt = idle
-  bool failed = false;        // it is left alone until it is repaired
+  bool failed = false;        // not used or changed until it is repaired
 };
 
 // With `changing`, `slices` are those that exist after the change.
 struct MigGpuView {
-  std::uint32_t node = 0, index = 0;   // index: on its node
-  std::optional<std::uint32_t> table;  // into MigView::tables; nullopt: cannot be partitioned
+  std::uint32_t node = 0, index = 0;   // index: number of the GPU on its node
+  std::optional<std::uint32_t> table;  // index into MigView::tables; nullopt: cannot be partitioned
   bool mig = false;                    // MIG mode is on
   bool healthy = true;                 // else nothing is planned on it
   bool fixed = false;                  // partitioned by hand: only its existing slices are used
   bool changing = false;               // a change is under way there
-  std::optional<MigUse> whole;         // MIG off: the whole GPU is in use
-  std::vector<MigSliceView> slices;    // those that exist; they are a legal layout
+  std::optional<MigUse> whole;         // with MIG mode off: the use of the whole GPU
+  std::vector<MigSliceView> slices;    // existing slices, which are a legal layout
 };
 
 // A request that several jobs may have in common.
 struct MigWant {
-  std::string profile;                // "3g.40gb"; empty = whole GPUs
-  bool full_slice = false;            // whole GPUs, but one full slice will do for a job of one
+  std::string profile;      // "3g.40gb"; empty = whole GPUs
+  bool full_slice = false;  // whole GPUs; but for a job of one GPU, one full slice is enough
   std::vector<std::uint32_t> tables;  // for slices: models, the first preferred; none = any
-  std::vector<std::uint32_t> nodes;   // ascending; none = any
+  std::vector<std::uint32_t> nodes;   // ascending; empty = any
 };
 
 struct MigJob {
   JobId job;
-  std::uint32_t want = 0;         // into MigView::wants
+  std::uint32_t want = 0;         // index into MigView::wants
   std::uint32_t count = 1;        // slices, or whole GPUs, all on one node
-  std::optional<Duration> limit;  // nullopt = none
+  std::optional<Duration> limit;  // nullopt = no time limit
 };
 
 struct MigGrant {
-  std::uint32_t gpu = 0;             // into MigView::gpus
+  std::uint32_t gpu = 0;             // index into MigView::gpus
   std::optional<MigPlacementId> at;  // nullopt = the whole GPU
-  bool exists = false;               // the slice is there, idle
+  bool exists = false;               // true if the slice exists and is idle
   friend bool operator==(const MigGrant&, const MigGrant&) = default;
 };
 
 struct MigReservation {
   JobId job;
   std::vector<MigGrant> grants;
-  std::optional<Instant> at;  // nullopt: after jobs without a limit have ended
+  std::optional<Instant> at;  // nullopt: when jobs without a limit have ended
   friend bool operator==(const MigReservation&, const MigReservation&) = default;
 };
 
@@ -99,47 +100,47 @@ struct MigView {
 };
 
 struct MigPolicy {
-  Duration change = seconds(10);     // what one change of a GPU takes
-  std::uint32_t reservations = 16;   // the first so many blocked jobs get one
-  std::uint32_t reserved_part = 12;  // percent of the GPUs (of a table; of the whole ones) that
-                                     // may be reserved, and at least one
-  std::uint32_t mode_switches = 8;   // listed in one plan
+  Duration change = seconds(10);    // time that one change of a GPU takes
+  std::uint32_t reservations = 16;  // this many of the first blocked jobs get a reservation
+  std::uint32_t reserved_part =
+      12;  // percent of the GPUs (of a table; of whole ones) that may be reserved; at least one may
+  std::uint32_t mode_switches = 8;  // switches listed in one plan
 };
 
 // ---- the plan
 
 struct MigStart {
   JobId job;
-  std::vector<MigGrant> grants;  // of one node, ascending by GPU
+  std::vector<MigGrant> grants;  // on one node, ascending by GPU
   std::uint32_t turn = 0;        // 0: all its slices exist; n: after the node's n-th change
 };
 
 // The change of one GPU: it destroys these slices in order, then creates these in order.
 struct MigChange {
   std::uint32_t gpu = 0;
-  std::uint32_t turn = 1;  // of its node: 1 may begin now, unless a change is under way there
-  bool waits = false;      // for a change that is under way
+  std::uint32_t turn = 1;  // turn on its node: 1 may begin now, unless a change is under way there
+  bool waits = false;      // true if it waits for a change that is under way
   std::vector<MigPlacementId> destroy, create;
 };
 
 struct MigModeSwitch {  // an operator's action; the GPU has no slice in use
   std::uint32_t gpu = 0;
   bool on = false;
-  std::uint32_t want = 0;  // the want whose jobs it would serve
+  std::uint32_t want = 0;  // the want whose jobs it would help
 };
 
 enum class MigWhy : std::uint8_t {
-  nowhere,   // no healthy GPU that it may use could ever give it, in any mode
+  nowhere,   // no healthy GPU that the job may use could ever give it, in any mode
   mode,      // only GPUs in the other mode could give it
   in_use,    // the GPUs that could give it are in use
-  reserved,  // they are in use, and the job has a reservation
+  reserved,  // the GPUs are in use, and the job has a reservation
 };
 
-struct MigWaiting {  // jobs of one want that wait
+struct MigWaiting {  // waiting jobs of one want
   std::uint32_t want = 0;
   std::uint32_t jobs = 0;
   JobId first;
-  MigWhy why{};  // of the first
+  MigWhy why{};  // reason of the first job
   friend bool operator==(const MigWaiting&, const MigWaiting&) = default;
 };
 

@@ -1,6 +1,6 @@
 // One GPU over time: what is in use and until when, what is kept for which job and from when on,
-// and so what another job may have there. The planner (mig_board.h) and the placement of jobs
-// (mig_node.h) share it.
+// and therefore what another job may have. The planner of slices (mig_board.h) and the placement of
+// jobs (mig_node.h) share it.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ constexpr std::uint64_t mig_bit(MigPlacementId p) {
   return std::uint64_t{1} << p;
 }
 
-struct MigUsed {  // in use, failed or claimed
+struct MigUsed {  // in use, failed, or taken by this plan
   MigPlacementId at = 0;
-  Instant until{};  // kMigNever: not known; always after now
+  Instant until{};  // kMigNever: time not known; always later than now
   bool failed = false;
 };
 struct MigReserved {
   JobId job;
   MigPlacementId at = 0;
-  Instant from{};  // kMigNever: not known
+  Instant from{};  // kMigNever: time not known
 };
 
-// The state of the GPU at `t` with these placements (as bits) added; kNoMigState if they are in the
-// way of what is in use.
+// The state of the GPU at `t` with these placements (as bits) added; kNoMigState if they overlap
+// what is in use.
 MigState mig_state_at(const MigTable& table, std::span<const MigUsed> used, Instant t,
                       std::uint64_t also);
 
-// True if a job in these places until `end` is in the way of no job for which something is kept: at
-// each time from which something is kept, the places must be legal beside it.
+// True if a job in these places until `end` hinders no job for which something is kept: at each
+// time from which a place is kept, the layout must be legal with it.
 bool spares_reserved(const MigTable& table, std::span<const MigUsed> used,
                      std::span<const MigReserved> reserved, std::uint64_t places, Instant end);
 

@@ -5,7 +5,7 @@
 namespace gantry::sched {
 namespace {
 
-// The profile that serves the want on GPUs of the table, if one does.
+// The profile that serves the want on GPUs of the table, if there is one.
 std::optional<std::uint32_t> profile_for(const MigWant& want, const MigTable& table) {
   if (!want.profile.empty()) return table.profile_named(want.profile);
   return want.full_slice ? table.full_profile() : std::nullopt;
@@ -36,7 +36,7 @@ void count_node(const MigView& view, std::uint32_t first, std::uint32_t end, boo
     }
   }
   for (std::size_t c = 0; c < target.cuts.size(); ++c) {
-    // Several whole GPUs work together; several full slices have no links to do so.
+    // Several whole GPUs work together over links; several full slices have no links.
     const std::uint64_t most = whole ? 1 : UINT64_MAX;
     target.most_now = std::max(target.most_now, std::min(now[c], most));
     target.most_ever = std::max(target.most_ever, std::min(ever[c], most));

@@ -1,4 +1,4 @@
-// The wants of a plan in terms of the GPUs that exist: the profiles of each geometry that serve
+// What the wants of a plan mean for the existing GPUs: the profiles of each geometry that serve
 // them, the GPUs that they may use, and how much one node could give at most.
 #pragma once
 
@@ -12,12 +12,12 @@
 namespace gantry::sched {
 
 struct MigTarget {
-  struct Cut {  // a slice of one geometry
+  struct Cut {  // a profile of one geometry
     std::uint32_t table = 0, profile = 0;
   };
   std::vector<Cut> cuts;      // in order of preference
-  std::optional<Bits> among;  // GPUs; nullopt = all
-  // The most that one node gives when nothing is in use: with MIG modes as they are, and with any.
+  std::optional<Bits> among;  // usable GPUs; nullopt = all
+  // The most that one node gives when nothing is in use: with the present MIG modes, and with any.
   std::uint64_t most_now = 0, most_ever = 0;
 
   [[nodiscard]] bool has(std::uint32_t gpu) const { return !among || among->test(gpu); }
@@ -25,7 +25,7 @@ struct MigTarget {
 
 std::vector<MigTarget> mig_targets(const MigView& view);  // by want
 
-// By table and profile: how many slices are asked for, lately and by the jobs that wait.
+// By table and profile: how many slices were asked for lately, and by the jobs that wait.
 std::vector<std::vector<std::uint32_t>> mig_wanted(const MigView& view);
 
 }  // namespace gantry::sched

@@ -1,6 +1,6 @@
 // Chooses the CPUs, GPUs, parts of GPUs and other resources of a node that a job gets; only free
-// ones are given. Slices of GPUs in MIG mode are chosen by mig_node.h. If fewer are free than asked
-// for, that is our bug, unless a function says otherwise.
+// ones are given. Slices of GPUs in MIG mode are chosen by mig_node.h. Asserts that enough are
+// free, unless a function's comment differs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gantry::sched {
 
-// `count` free CPUs: of one socket if they fit there (the socket with the fewest free that
+// `count` free CPUs: of one socket if they fit there (of the socket with the fewest free ones that
 // suffices), else the lowest ones.
 std::vector<std::uint16_t> choose_cpus(const GridNode& node, std::int32_t count);
 
@@ -26,7 +26,7 @@ bool has_free_devices(const Grid& grid, std::uint32_t n, const Demand& demand, P
 // A part of a GPU: of the fullest GPU that the tenant shares and that has room; else of a free GPU.
 GpuGrant choose_part(const GridNode& node, DevicePart part, PartitionId tenant);
 
-// For each name as many resources as asked for: the first that are free.
+// For each name, as many resources as asked for: the first that are free.
 std::vector<GresGrant> choose_gres(const GridNode& node, std::span<const GresCount> wanted);
 
 }  // namespace gantry::sched

@@ -31,7 +31,7 @@ void Eligible::begin_plan() {
   if (sets_.size() < kMaxSets) return;
   sets_.clear();
   set_by_key_.clear();
-  ++generation_;  // classes must not use the numbers they remember
+  ++generation_;  // classes must not use the set numbers that they remember
 }
 
 void Eligible::refresh(JobClass& cls, const Grid& grid) {
@@ -57,7 +57,7 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
 }
 
 // Sets the least cores and memory where they depend on the node (whole nodes, memory that comes
-// with the cores): by the smallest node that would do.
+// with the cores): by the smallest node that suffices.
 void Eligible::set_least(JobClass& cls) const {
   const Demand& d = cls.demand;
   std::optional<Room> smallest;
@@ -105,7 +105,7 @@ std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
   return index;
 }
 
-// Checks everything except features, taints and flavor.
+// Checks all rules except features, taints and flavor.
 bool Eligible::admits(const SetKey& key, const Grid& grid, std::uint32_t n) {
   const GridNode& node = grid.node(n);
   if (node.gpu_jobs_only && !key.gpus) return false;
@@ -164,7 +164,7 @@ void Eligible::fill(std::uint32_t index, const SetKey& key, const Grid& grid) {
   }
   set.unavailable = compress_hostlist(unavailable);
   set.taints = fmt::format("{}", fmt::join(taints, ","));
-  // Each choice is also a set, so that all that is known of sets is known of choices.
+  // Each choice is also a set, so that what is known of sets is also known of choices.
   for (const auto& choice : choices) {
     std::uint32_t its_set = index;
     if (choices.size() > 1) {

@@ -2,11 +2,12 @@
 //
 // Classes that ask the same of a node (partition, features, GPU models, taints tolerated, with or
 // without GPUs, excluded names) share one set. Sets are made when first needed, and again after
-// nodes or partitions have changed. Within a set nodes are counted by size, so the question "could
-// it ever start" costs as many steps as there are kinds of nodes.
+// nodes or partitions have changed. Within a set nodes are counted by size, so checking whether the
+// class could ever start takes as many steps as there are kinds of nodes.
 //
 // A job runs on nodes of one flavor, and of one GPU model if it has an order of preference. So a
-// set is divided into choices, in the order in which they are tried. Without flavors there is one.
+// set is divided into choices, in the order in which they are tried. Without flavors there is one
+// choice.
 #pragma once
 
 #include <deque>
@@ -22,22 +23,23 @@
 
 namespace gantry::sched {
 
-inline constexpr std::size_t kMaxNamedNodes = 16;  // in a verdict's subject
+inline constexpr std::size_t kMaxNamedNodes = 16;  // nodes named in a verdict's subject
 
 struct SizeCount {
   Room size;
-  Room well;  // with the GPUs that are out of service now
+  Room well;  // counts the GPUs that are out of service now as well
   std::uint32_t available = 0;
   std::uint32_t all = 0;
 };
 
 struct NodeSet {
   std::uint64_t generation = 0;
-  Bits nodes;  // in any state
+  Bits nodes;  // nodes of the set, in any state
   std::vector<SizeCount> sizes;
-  std::vector<NodeChoice> choices;  // of a class's set: at least one, unless the set is empty
-  std::string unavailable;          // host list of the first kMaxNamedNodes that are not available
-  std::string taints;               // taints by which nodes are kept out of the set
+  std::vector<NodeChoice>
+      choices;              // choices of a class's set: at least one, unless the set is empty
+  std::string unavailable;  // host list of the first kMaxNamedNodes that are not available
+  std::string taints;       // taints by which nodes are kept out of the set
 };
 
 class Eligible {
@@ -50,7 +52,7 @@ class Eligible {
   [[nodiscard]] const PartitionChanged* partition(PartitionId id) const;
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
-  void begin_plan();  // forgets old sets when there are too many; never within a plan
+  void begin_plan();  // forgets old sets if there are too many; never during a plan
 
   // Brings the class's node set, required nodes, least need and standing up to date.
   void refresh(JobClass& cls, const Grid& grid);
@@ -75,7 +77,7 @@ class Eligible {
   }
 
  private:
-  struct SetKey {  // of a class, or of one of its choices
+  struct SetKey {  // set of a class, or of one of its choices
     PartitionId partition;
     std::string constraint;
     std::optional<Sandbox> sandbox;
@@ -83,7 +85,7 @@ class Eligible {
     std::vector<std::string> excluded, gpu_models, tolerations;
     bool gpus = false;
     std::string slice;
-    bool shared = false;                                            // parts of GPUs
+    bool shared = false;                                            // with parts of GPUs
     std::optional<std::pair<std::uint32_t, std::uint32_t>> choice;  // place in gpu_models, flavor
     friend auto operator<=>(const SetKey&, const SetKey&) = default;
   };
@@ -95,7 +97,8 @@ class Eligible {
   static void count(NodeSet& set, std::uint32_t n, const Grid& grid);
   [[nodiscard]] Verdict stand(const JobClass& cls, const Grid& grid) const;
   [[nodiscard]] Verdict stand_required(const JobClass& cls, const Grid& grid) const;
-  // For a class that needs one topology domain: no reason if a domain has room with all jobs gone.
+  // For a class that needs one topology domain: reason none if a domain has room with all jobs
+  // gone.
   [[nodiscard]] Verdict stand_in_domain(const JobClass& cls, const Grid& grid) const;
   // nodes: most nodes of one domain that can take a task; enough: whether a domain holds the job.
   struct BestDomain {

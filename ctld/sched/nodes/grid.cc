@@ -10,7 +10,8 @@
 namespace gantry::sched {
 
 std::optional<std::size_t> GridNode::position(std::uint16_t cpu) const {
-  if (cpu < cpus.size() && cpus[cpu] == cpu) return cpu;  // the usual numbering
+  if (cpu < cpus.size() && cpus[cpu] == cpu)
+    return cpu;  // the usual case: CPUs are numbered without gaps
   const auto it = std::lower_bound(cpus.begin(), cpus.end(), cpu);
   if (it == cpus.end() || *it != cpu) return std::nullopt;
   return static_cast<std::size_t>(it - cpus.begin());

@@ -1,9 +1,9 @@
 // The nodes as placement sees them: what each node has, and what of it is free now.
 //
-// Three views of the same facts are kept in step by change(), take() and give(): sets of nodes for
-// searches (search_sets.h), the topology (levels.h) and slices of GPUs (slices.h). The CPUs and
-// devices of a job are chosen in devices.h. Taking and giving back cost O(CPUs taken) and are exact
-// inverses, so a plan tries things here and puts them back.
+// change(), take() and give() update three views of the same facts: sets of nodes for searches
+// (search_sets.h), the topology (levels.h) and slices of GPUs (slices.h). The CPUs and devices of a
+// job are chosen in devices.h. take() and give() cost O(CPUs taken) and are exact inverses, so a
+// plan can try placements here and undo them.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace gantry::sched {
 
 struct GridNode {
   std::string name;
-  bool known = false;               // a NodeChanged has come
+  bool known = false;               // true if a NodeChanged has come
   std::vector<std::uint16_t> cpus;  // logical CPU ids, sorted
   std::uint32_t sockets = 1;
   std::vector<std::string> features;  // sorted
@@ -36,7 +36,7 @@ struct GridNode {
   Bits free_cpus;  // by position in cpus
   std::int32_t gpus_when_well = 0;
   std::vector<GpuView> devices;
-  std::vector<bool> gpu_taken;  // whole or in part, by index; grows as needed
+  std::vector<bool> gpu_taken;  // true for whole or partial use, by index; grows as needed
   bool gpu_sharing = false;
   GpuShares shares;
   std::map<std::string, std::vector<bool>> gres_taken;  // by name, then place; grows as needed
@@ -48,7 +48,7 @@ struct GridNode {
   [[nodiscard]] bool has_gpu(std::uint16_t gpu) const;  // by its index
 };
 
-// The things that a job holds of a node, beside amounts.
+// What a job holds of a node in addition to amounts: CPUs, devices and named resources.
 struct Things {
   std::span<const std::uint16_t> cpus;
   std::span<const GpuGrant> devices;
@@ -58,10 +58,10 @@ struct Things {
 
 class Grid {
  public:
-  // The node is new or changed. All of it is free afterwards: the caller takes again what
+  // The node is new or changed. Afterwards all of it is free: the caller takes again what
   // placements hold.
   void change(const NodeChanged& node);
-  void grow(std::size_t nodes);  // unknown nodes in between exist, but are not available
+  void grow(std::size_t nodes);  // adds nodes; those not known yet are not available
   void set_levels(const std::vector<TopologyLevel>& levels) { levels_.set(levels, sets_.idle()); }
   void set_gres_names(const std::vector<std::string>& names) { gres_names_ = names; }
 
@@ -69,7 +69,7 @@ class Grid {
   [[nodiscard]] const GridNode& node(std::uint32_t n) const { return nodes_[n]; }
   [[nodiscard]] const Room& room(std::uint32_t n) const { return size_[n]; }
   [[nodiscard]] const Room& free(std::uint32_t n) const { return free_[n]; }
-  // The room that the node would have if all of its GPUs were in service.
+  // The capacity of the node if all of its GPUs were in service.
   [[nodiscard]] Room well_room(std::uint32_t n) const {
     Room room = size_[n];
     room.gpus = std::max(room.gpus, nodes_[n].gpus_when_well);
@@ -96,7 +96,7 @@ class Grid {
   [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong
 
  private:
-  void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may take no work
+  void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may get no jobs
   void mark_devices(std::uint32_t n, const Things& things, bool taken);
   void note_changed(std::uint32_t n) {
     if (changed_.test(n)) return;

@@ -1,7 +1,7 @@
-// The jobs that may run beside a job. The room on a node does not show two rules:
+// The jobs that may run beside a job. Two rules do not follow from free resources:
 //
-// - Anti-affinity: a domain (a node, or a domain of a topology level) may hold at most so many jobs
-//   of one key; each node of a gang counts as one. The limit is that of the job that asks; nodes in
+// - Anti-affinity: a domain (a node, or a domain of a topology level) may hold at most N jobs
+//   of one key; each node of a gang counts as one. The limit is that of the new job; nodes in
 //   no domain of the level have no limit.
 // - Sharing: on the nodes of a job that shares only with its user (or tenant), no job of another
 //   user (or tenant) may run. A job whose user is not known shares with no user.
@@ -17,19 +17,19 @@ namespace gantry::sched {
 
 class Neighbours {
  public:
-  // `at`: placements that end by then do not count. `user`: the job's leaf of the fair-share tree,
-  // or kNoShare.
+  // Placements that end by `at` do not count. `user`: the job's leaf of the fair-share tree, or
+  // kNoShare.
   Neighbours(const Running& running, const Grid& grid, const JobClass& cls, std::uint32_t user,
              std::optional<Instant> at = std::nullopt);
 
-  // True: there is nothing to check, and every node is allowed.
+  // True if there is nothing to check, and every node is allowed.
   static bool none(const Running& running, const JobClass& cls) {
     return cls.key.shape.anti_affinity.empty() && cls.key.shape.sharing == NodeSharing::any &&
            !running.any_locks();
   }
 
   [[nodiscard]] bool allows(std::uint32_t node) const;
-  // Keeps the first candidates of each domain, as many as may be there together.
+  // Keeps the first candidates of each domain, as many as are allowed there together.
   void trim(std::vector<Candidate>& candidates) const;
 
  private:

@@ -17,10 +17,10 @@ const Use& Placement::use_of(std::uint32_t node) const {
   return *std::lower_bound(uses.begin(), uses.end(), node, by_node);
 }
 
-// An exclusive job holds every core of its nodes, also those that a node gained since.
+// An exclusive job holds every core of its nodes, also cores that a node gained since its start.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   use.room.slices = grid.slices().on(use.node).compute_of(use.devices).narrow<std::int32_t>();
-  // A GPU that was drained or has failed since then does not belong to the node's room.
+  // A GPU that was drained or has failed since then does not count as capacity of the node.
   use.room.gpus = static_cast<std::int32_t>(use.granted_gpus);
   use.room.gpu_parts = {};
   for (const GpuGrant& d : use.devices) {
@@ -33,7 +33,7 @@ void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   use.room.cpus = grid.node(use.node).count_known(use.cpus);
 }
 
-// The nodes were of one flavor when the job started; by now they may be of several: then it is 0.
+// The nodes were of one flavor when the job started; if they are of several now, the flavor is 0.
 void Running::note_flavor(Placement& p, const Grid& grid) {
   p.flavor = p.uses.empty() ? 0 : grid.node(p.uses.front().node).flavor;
   for (const Use& use : p.uses)
@@ -191,7 +191,7 @@ void Running::leave_group(std::uint32_t slot) {
 }
 
 void Running::node_changed(const NodeChanged& change, Grid& grid) {
-  grid.change(change);  // everything on the node is free now
+  grid.change(change);  // afterwards everything on the node is free
   const std::uint32_t n = change.node.value();
   if (on_node_.size() <= n) return;
   for (const std::uint32_t slot : on_node_[n]) {

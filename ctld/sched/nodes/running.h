@@ -19,7 +19,7 @@ struct Use {  // one node of one job
   std::vector<std::uint16_t> cpus;
   std::vector<GpuGrant> devices;
   std::vector<GresGrant> gres;
-  std::size_t granted_cpus = 0;  // the number that quota counts, whatever the node has now
+  std::size_t granted_cpus = 0;  // the number that quota counts, even if the node has fewer now
   std::uint32_t granted_gpus = 0;
   std::int64_t io = 0, net = 0;  // as in NodeGrant
 };
@@ -38,20 +38,20 @@ struct Placement {
   std::optional<Instant> checkpoint;
   std::uint32_t preemptions = 0;
   std::string anti_affinity;
-  std::uint32_t namesake = 0;                                 // see NamesakesApart
-  std::uint32_t group_at = 0;                                 // in its group
-  std::uint32_t flavor = 0;                                   // of all its nodes; 0: of several
-  Resources held;                                             // as quota counts it
-  std::vector<Use> uses;                                      // by node
-  [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
+  std::uint32_t namesake = 0;  // see NamesakesApart
+  std::uint32_t group_at = 0;  // index in its group
+  std::uint32_t flavor = 0;    // flavor of all its nodes; 0 if they differ
+  Resources held;              // amounts that quota counts
+  std::vector<Use> uses;       // by node
+  [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // the node must be one of the job's
 };
 
-// The room that a placement gives back at its end, in one cache line: walks along the ends
+// The resources that a placement releases at its end, in one cache line: walks along the ends
 // (walk.cc) read thousands of these, and little else.
 struct End {
   Instant at{};
   std::uint32_t node = 0;   // if the placement has one node
-  std::uint32_t nodes = 0;  // if several: see Placement::uses
+  std::uint32_t nodes = 0;  // if several nodes: see Placement::uses
   Room room;
 };
 
@@ -82,7 +82,8 @@ class Running {
   void place(const JobPlaced& change, Grid& grid);   // replaces what a known job held
   void release(JobId job, NodeId node, Grid& grid);  // does nothing if the job does not hold it
   void set_end(JobId job, std::optional<Instant> ends_by);
-  void set_leaving(JobId job, bool leaving);  // true: a plan asks it to leave; it is no victim then
+  void set_leaving(JobId job,
+                   bool leaving);  // true if a plan preempts it; then it is no victim for others
   void node_changed(const NodeChanged& change, Grid& grid);
 
   [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
@@ -111,8 +112,8 @@ class Running {
     return groups_;  // slots; no group is empty
   }
 
-  // For neighbours.h: placements with a key; whether any job limits who may run beside it; and the
-  // nodes of jobs that the current plan has started.
+  // For neighbours.h: placements with a key; whether any job limits which jobs may run beside it;
+  // and the nodes of jobs that the current plan has started.
   [[nodiscard]] std::span<const std::uint32_t> with_key(const std::string& key) const;
   // The placements of jobs that have this number (NamesakesApart), which is not 0.
   [[nodiscard]] std::span<const std::uint32_t> of_namesake(std::uint32_t namesake) const;

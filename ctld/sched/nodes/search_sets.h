@@ -1,8 +1,8 @@
-// Sets of nodes, so that a search for a place visits these nodes without looking at the others.
+// Sets of nodes, so that a search for a place visits only these nodes.
 //
 // For every number c there is the set of nodes that may take work and have at least c cores free.
 // There are also the set of idle nodes, and the set of nodes of pools that are filled from the
-// emptiest node on. A search asks for the w-th word of a set, 64 nodes at once (bits.h).
+// emptiest node on. A search reads the w-th word of a set: 64 nodes at once (bits.h).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace gantry::sched {
 class SearchSets {
  public:
   void resize(std::size_t nodes);
-  void make_room_for(std::size_t cpus);  // from now on nodes may have this many cores
-  // Sets how many of the node's `of` cores are free; 0: it may take no work. Returns true if the
+  void make_room_for(std::size_t cpus);  // allows nodes to have this many cores from now on
+  // Sets how many of the node's `of` cores are free; 0 if it may get no jobs. Returns true if the
   // node has become idle (available and all cores free) or is no longer idle. Costs O(cores that
   // differ).
   bool set_free(std::uint32_t n, std::int32_t free, std::int32_t of);

@@ -1,6 +1,6 @@
 // GPUs in MIG mode of all nodes: the slices that jobs have, the GPUs that suit a request best, and
-// the places that the current plan keeps for jobs. What is legal on the GPUs of one node:
-// mig_node.h.
+// the places that the current plan keeps for jobs. mig_node.h decides what is legal on the GPUs of
+// one node.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace gantry::sched {
 class ClusterSlices {
  public:
   void resize(std::size_t nodes);
-  // The node is new or changed. No job has a slice of it afterwards.
+  // The node is new or changed. Afterwards no job has a slice of it.
   void set(std::uint32_t n, std::span<const GpuView> devices,
            const std::vector<MigGeometry>& geometries);
   void mark(std::uint32_t n, std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
@@ -25,7 +25,8 @@ class ClusterSlices {
   [[nodiscard]] const MigShapes& shapes() const { return shapes_; }
   void settle();  // call it before a plan: it makes fleet() agree with the nodes
   [[nodiscard]] const MigFleet& fleet() const { return fleet_; }
-  // Calls f(node) for nodes with slices that jobs share, until it returns true; says if it did.
+  // Calls f(node) for nodes with slices that jobs share, until it returns true. Returns true if f
+  // did.
   template <class F>
   bool any_with_parts(F&& f) const {
     for (std::size_t w = 0; w < with_parts_.words(); ++w)
@@ -35,7 +36,7 @@ class ClusterSlices {
 
   // ---- places that are kept for jobs until drop_holds(); see MigNode
   void hold(std::uint32_t n, std::size_t gpu, const MigNode::Hold& hold, std::vector<MigUsed> used);
-  // Says until when slices that were marked since hold() are in use.
+  // Sets until when slices that were marked since hold() are in use.
   void lasts(std::uint32_t n, std::span<const GpuGrant> devices, Instant until) {
     if (!held_nodes_.empty()) nodes_[n].lasts(devices, until);
   }

@@ -18,8 +18,8 @@ class Chooser {
         share_((d_.tasks + d_.min_nodes - 1) / d_.min_nodes),
         all_(candidates.begin(), candidates.end()) {}
 
-  // Places the job in one domain: at the narrowest level, from `widest` down, that has one with
-  // enough.
+  // Places the job in one domain: at the narrowest level, from `widest` down, that has a domain
+  // with enough nodes.
   std::optional<std::vector<Share>> one_domain(std::uint32_t widest) const {
     for (std::uint32_t level = grid_.levels().count() + 1; level-- > widest;) {
       std::vector<std::pair<std::uint64_t, std::uint32_t>> by_room;
@@ -47,7 +47,7 @@ class Chooser {
       std::sort(tight.begin(), tight.end());
       Candidates chosen;
       std::uint32_t more = 0, less = 0;
-      // The tightest domains with more than `least` nodes take one more; of the others the
+      // The tightest domains with more than `least` nodes take one more; of the other domains, the
       // tightest.
       std::vector<std::uint32_t> others;
       for (const auto& [size, domain] : tight) {
@@ -89,8 +89,8 @@ class Chooser {
     return able;
   }
 
-  // Places the job among these: packed by the levels from `level` on if enough can take an even
-  // share.
+  // Places the job on these candidates: packed by the levels from `level` on, if enough can take an
+  // even share.
   [[nodiscard]] std::optional<std::vector<Share>> within(const Candidates& from,
                                                          std::uint32_t level) const {
     const Candidates able = even(from);
@@ -99,7 +99,7 @@ class Chooser {
     return choose_nodes(d_, from, required_);
   }
 
-  // `count` candidates of `from`, which must have as many.
+  // Chooses `count` candidates of `from`, which must have that many.
   [[nodiscard]] Candidates pack(const Candidates& from, std::uint32_t level,
                                 std::uint32_t count) const {
     if (level >= grid_.levels().count()) return {from.begin(), from.begin() + count};

@@ -7,8 +7,8 @@
 namespace gantry::sched {
 namespace {
 
-constexpr double kPart = 0.95;             // part of the requests for GPUs that is looked at
-constexpr double kMostWithoutGpus = 0.25;  // more would make all scores alike
+constexpr double kPart = 0.95;             // share of the requests for GPUs that is considered
+constexpr double kMostWithoutGpus = 0.25;  // a higher share would make all scores alike
 
 }  // namespace
 

@@ -28,21 +28,21 @@ namespace gantry::sched {
 // Free room is compared with needs in the innermost loop, so thousandths are plain numbers here;
 // gpu_scores.cc converts quantities to them.
 inline constexpr auto kWholeGpu = static_cast<std::uint16_t>(kOneGpu.value());
-inline constexpr std::size_t kMostGpus = 16;  // GPUs of a node that are looked at
+inline constexpr std::size_t kMostGpus = 16;  // GPUs of a node that are considered
 inline constexpr int kMostScore = 50;
 
 struct GpuRoom {  // what a node has free
   std::int32_t cpus = 0;
   std::int64_t memory = 0;                      // bytes
   std::uint32_t gpus = 0;                       // devices that are not all taken, at most kMostGpus
-  std::array<std::uint16_t, kMostGpus> free{};  // thousandths of each
+  std::array<std::uint16_t, kMostGpus> free{};  // free thousandths of each
 };
 
-struct GpuNeed {  // of a job on one node
+struct GpuNeed {  // what a job needs on one node
   std::int32_t cpus = 0;
-  std::int64_t memory = 0;  // 0 = memory is no limit
-  std::uint32_t gpus = 0;   // whole ones, or
-  std::uint32_t part = 0;   // thousandths of one
+  std::int64_t memory = 0;  // 0 = memory does not limit it
+  std::uint32_t gpus = 0;   // whole GPUs, or
+  std::uint32_t part = 0;   // thousandths of one GPU
   [[nodiscard]] bool any() const { return gpus + part > 0; }
   friend auto operator<=>(const GpuNeed&, const GpuNeed&) = default;
 };
@@ -53,8 +53,8 @@ using GpuMix = std::map<GpuNeed, std::uint64_t>;
 class Fragmentation {
  public:
   static constexpr std::size_t kMostNeeds = 64;
-  // Keeps the most frequent requests for GPUs, which make up 95 % of these (at most kMostNeeds),
-  // and the requests without GPUs, which count for at most a quarter.
+  // Keeps the most frequent requests for GPUs, which make up 95 % of them (at most kMostNeeds), and
+  // the requests without GPUs, which count for at most a quarter.
   explicit Fragmentation(const GpuMix& mix = {});
 
   [[nodiscard]] bool knows_any() const { return !expected_.empty(); }
@@ -68,7 +68,7 @@ class Fragmentation {
     double frequency = 0;
   };
   std::vector<Expected> expected_;
-  double without_gpus_ = 0;  // frequency; all frequencies add up to 1
+  double without_gpus_ = 0;  // frequency of requests without GPUs; all frequencies add up to 1
 };
 
 }  // namespace gantry::sched

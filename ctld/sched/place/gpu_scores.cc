@@ -114,7 +114,7 @@ GpuScores::State GpuScores::state_of(const Grid& grid, std::uint32_t n) {
   s.idle = grid.idle(n);
   s.sharing = node.gpu_sharing;
   s.owners.fill(kNoIndex);
-  std::vector<std::pair<std::uint16_t, std::uint32_t>> shared;  // left, tenant
+  std::vector<std::pair<std::uint16_t, std::uint32_t>> shared;  // (thousandths left, tenant)
   node.shares.each([&](GpuThousandths taken, PartitionId tenant) {
     if (taken < kOneGpu)
       shared.emplace_back((kOneGpu - taken).narrow<std::uint16_t>().value(), tenant.value());
@@ -225,8 +225,8 @@ std::optional<GpuRoom> GpuScores::after(const State& s) const {
     }
   if (left > s.beyond) return std::nullopt;
   if (need.part == 0) return room;
-  // The same choice as in choose_part(): beside other parts of the tenant, on the fullest GPU that
-  // fits.
+  // The same choice as in choose_part(): next to other parts of the tenant, on the fullest GPU on
+  // which it fits.
   if (!s.sharing) return std::nullopt;
   std::optional<std::uint32_t> best;
   for (std::uint32_t i = 0; i < room.gpus; ++i)

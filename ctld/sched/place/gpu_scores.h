@@ -2,15 +2,15 @@
 // GPUs (fragment.h), and which requests are expected.
 //
 // Nodes are in one state if their free GPUs are the same, and their free cores and memory are the
-// same in steps of a 32nd and a 16th of the node. A search goes through states, of which there are
-// far fewer than nodes, and the score of each request and state is kept. So a decision costs only
-// as much as has changed since the last one.
+// same in steps of a 32nd and a 16th of the node. A search visits states, of which there are far
+// fewer than nodes, and the score of each request and state is kept. So the cost of a decision
+// depends only on what has changed since the last one.
 //
 // The mix counts the requests of jobs that wait and run, each node of a job once. If more wait than
-// run, the waiting ones are scaled down to the number of those that run. The mix is counted anew at
-// the beginning of a plan when more jobs have come or started since than were counted; while
+// run, the waiting ones are scaled down to the number of those that run. The mix is counted again
+// at the beginning of a plan if more jobs have come or started since then than were counted; while
 // nothing waits or runs, the last mix stays. The mix is not a fact from the core: a replica that
-// has to plan like another one is given the other's mix with expect().
+// has to plan like another one gets the other's mix with expect().
 #pragma once
 
 #include <map>
@@ -28,31 +28,34 @@ namespace gantry::sched {
 class GpuScores {
  public:
   struct State {
-    GpuRoom room;                                   // cores and memory rounded down
-    std::array<std::uint32_t, kMostGpus> owners{};  // the tenant of each shared GPU; else kNoIndex
-    std::uint32_t beyond = 0;                       // devices beyond kMostGpus: not looked at
+    GpuRoom room;  // with cores and memory rounded down
+    std::array<std::uint32_t, kMostGpus>
+        owners{};              // the tenant of each shared GPU; kNoIndex for others
+    std::uint32_t beyond = 0;  // devices beyond kMostGpus, which are not considered
     std::int32_t cpu_step = 1;
-    bool idle = false;  // all cores free
+    bool idle = false;  // true if all cores are free
     bool sharing = false;
     friend bool operator==(const State&, const State&);
   };
 
   // ---- the mix
-  void changed() { ++changes_; }                           // a job has come, or started
-  void count(const Running& running, const Queue& queue);  // counts the mix anew if it is time
+  void changed() { ++changes_; }  // call it when a job has come, or started
+  void count(const Running& running, const Queue& queue);  // counts the mix again if it is time
   [[nodiscard]] const GpuMix& mix() const { return mix_; }
   void expect(const GpuMix& mix);
 
   // ---- nodes
-  void settle(Grid& grid);                                   // call it before a search
-  [[nodiscard]] bool any() const { return with_gpus_ > 0; }  // nodes with GPUs, free or not
-  // A word of the set of nodes that have a GPU which is not taken whole.
+  void settle(Grid& grid);  // call it before a search
+  [[nodiscard]] bool any() const {
+    return with_gpus_ > 0;
+  }  // true if there are nodes with GPUs, free or not
+  // A word of the set of nodes that have at least one GPU not taken as a whole.
   [[nodiscard]] std::uint64_t idle_gpus_word(std::size_t w) const { return idle_gpus_.word(w); }
 
   // ---- a search; its results hold until settle() or another ask().
   void ask(const JobClass& cls);
   [[nodiscard]] bool blind() const { return !fragmentation_.knows_any(); }
-  // The score of a node with GPUs; nullopt: its free GPUs or cores do not suffice.
+  // The score of a node with GPUs; nullopt if its free GPUs or cores do not suffice.
   [[nodiscard]] std::optional<int> score(std::uint32_t node);
   // Calls f(state, its nodes by number, score) for each state with idle GPUs that may take the job.
   template <class F>
@@ -71,10 +74,11 @@ class GpuScores {
     State state;
     std::vector<std::uint32_t> nodes;  // sorted
     std::uint32_t live_at = kNone;
-    std::uint64_t amount_of = 0;  // the generation of the mix that `amount` belongs to
+    std::uint64_t amount_of = 0;  // the generation of the mix for which `amount` was computed
     double amount = 0;
   };
-  using Ask = std::pair<GpuNeed, std::uint32_t>;  // the tenant if it asks for a part; else kNoIndex
+  using Ask = std::pair<GpuNeed, std::uint32_t>;  // request, and the tenant if it asks for a part;
+                                                  // else kNoIndex
   [[nodiscard]] static State state_of(const Grid& grid, std::uint32_t n);
   void move(std::uint32_t node, std::uint32_t to);
   void forget_states();
@@ -84,11 +88,11 @@ class GpuScores {
   GpuMix mix_;
   Fragmentation fragmentation_;
   std::uint64_t changes_ = 0, counted_ = 0;
-  std::uint64_t generation_ = 1;  // of the mix
+  std::uint64_t generation_ = 1;  // generation of the mix
 
   std::vector<Kept> states_;
   std::unordered_map<State, std::uint32_t, Hash> known_;
-  std::vector<std::uint32_t> live_;  // states that have nodes; their order means nothing
+  std::vector<std::uint32_t> live_;  // states that have nodes, in no particular order
   std::vector<std::uint32_t> at_;    // state by node; kNone: it has no idle GPUs
   std::uint32_t with_gpus_ = 0;      // nodes
   Bits gpu_nodes_, idle_gpus_;

@@ -41,7 +41,7 @@ class NodeSearch {
 
   // For a job on one node: returns the node whose GPU suits its slices best. A job that asks for a
   // part of a slice looks first at nodes where jobs share slices. Nodes on which places are kept
-  // for other jobs come next: the time until then may suffice. All other nodes come last.
+  // for other jobs come next: the job may end before these need them. All other nodes come last.
   [[nodiscard]] std::optional<std::uint32_t> by_slices() const {
     Bits tried;
     tried.resize(grid_.size());
@@ -101,8 +101,8 @@ class NodeSearch {
     return best_state(scores);
   }
 
-  // GPUs that stay free on the node beside the job; 0 if its part goes to a GPU that its tenant
-  // shares already.
+  // GPUs that stay free on the node if the job runs there; 0 if its part goes to a GPU that its
+  // tenant shares already.
   [[nodiscard]] std::int32_t gpus_left(std::uint32_t n) const {
     const GridNode& node = grid_.node(n);
     if (d_.gpu_share > DevicePart{} &&
@@ -110,8 +110,8 @@ class NodeSearch {
       return 0;
     return std::max(0, grid_.free(n).gpus - static_cast<std::int32_t>(d_.gpus));
   }
-  // Nodes of one family stand together in the order of preference: reserved, in use, idle. Each
-  // node of a pool that is filled from the emptiest node on is a family of its own.
+  // Nodes of one family are adjacent in the order of preference: reserved, in use, idle. Each node
+  // of a pool that is filled from the emptiest node on is a family of its own.
   [[nodiscard]] std::uint32_t family(std::uint32_t n) const {
     const auto bit = [n](std::uint64_t word) { return (word >> (n % 64)) & 1; };
     if (bit(grid_.sets().spread_word(n / 64)) != 0) return 4 + n;
@@ -122,7 +122,8 @@ class NodeSearch {
   // tasks fit, in order of preference, until it returns true.
   template <class Visit>
   void by_preference(std::int64_t cpus, std::uint32_t least, Visit&& visit) const {
-    // One node for all tasks is the usual request, and cheaper to check than to count.
+    // A request of one node for all tasks is the usual one, and checking it is cheaper than
+    // counting.
     if (least == d_.tasks)
       in_order(
           cpus,
@@ -146,8 +147,8 @@ class NodeSearch {
 
  private:
   // The key that compares nodes with GPUs; the least is the best: the score, then whether the node
-  // is idle. The free GPUs follow while no requests are known; the free cores follow then, too, and
-  // for jobs without GPUs.
+  // is idle. While no requests are known, the free GPUs follow; then, and for jobs without GPUs,
+  // the free cores follow.
   using Rating = std::tuple<int, bool, std::int32_t, std::int32_t>;
   [[nodiscard]] Rating rating(const GpuScores& scores, int score, bool idle, std::int32_t gpus,
                               std::int32_t cpus) const {
@@ -166,7 +167,7 @@ class NodeSearch {
     return {grid_.levels().idle_in_leaf(leaf), leaf, n};
   }
 
-  // Looks at each node.
+  // Examines each node.
   template <class Among>
   std::optional<std::uint32_t> best_of(GpuScores& scores, std::int32_t low, Among&& among) const {
     std::optional<std::uint32_t> best;
@@ -187,7 +188,7 @@ class NodeSearch {
     return best;
   }
 
-  // Goes state by state; the nodes of one state differ only in what held() checks.
+  // Examines state by state; the nodes of one state differ only in what held() checks.
   std::optional<std::uint32_t> best_state(GpuScores& scores) const {
     struct Rated {
       Rating rating;
@@ -221,9 +222,9 @@ class NodeSearch {
     return allowed_.test(n) && grid_.available(n) && (others(n / 64) & bit) != 0;
   }
 
-  static constexpr std::uint32_t kFew = 64;  // so few nodes are looked at one by one
+  static constexpr std::uint32_t kFew = 64;  // up to this many nodes are examined one by one
 
-  // `fit(node)` says how many tasks would go to the node; 0 = not enough.
+  // `fit(node)` returns how many tasks would go to the node; 0 = not enough.
   template <class Fit, class Visit>
   void in_order(std::int64_t cpus, Fit&& fit, Visit& visit) const {
     if (cpus > grid_.sets().most_cpus()) return;
@@ -326,8 +327,8 @@ class NodeSearch {
     return false;
   }
 
-  // The idle nodes with exactly `cpus` cores. A heap suffices, as usually one of the first nodes
-  // fits.
+  // The idle nodes with exactly `cpus` cores. A heap suffices, because usually one of the first
+  // nodes fits.
   template <class Fit, class Visit>
   bool leaf_by_leaf(std::int32_t cpus, Fit& fit, Visit& visit) const {
     std::vector<Found> nodes;
@@ -360,10 +361,10 @@ class NodeSearch {
   const Instant until_;
   Bits* const hopeful_;
   const Neighbours* const neighbours_;
-  const GpuScores* except_ = nullptr;  // nodes with idle GPUs by these scores are left out
+  const GpuScores* except_ = nullptr;  // leaves out nodes with idle GPUs according to these scores
 };
 
-constexpr std::uint32_t kMostLooked = 64;  // fitting nodes that are compared
+constexpr std::uint32_t kMostLooked = 64;  // the most fitting nodes that are compared
 
 std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass& cls,
                                               const Grid& grid, GpuScores* scores) {
@@ -383,7 +384,7 @@ std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass
     if (const auto n = search.by_score(*scores)) return {{{*n, d.tasks}}};
     if (!grid.sets().any_spread()) return place;
   }
-  // Takes the first node that fits, or one of its family on which fewer GPUs stay idle.
+  // Takes the first node that fits, or a node of the same family on which fewer GPUs stay idle.
   std::int32_t fewest = 0;
   std::uint32_t family = 0, looked = 0;
   search.by_preference(d.cores_for(d.tasks), d.tasks, [&](std::uint32_t n, std::uint32_t) {
@@ -445,7 +446,8 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
   const std::uint32_t share = (d.tasks + d.min_nodes - 1) / d.min_nodes;
   const bool limited = neighbours != nullptr && !cls.key.shape.anti_affinity.empty();
   if (cls.key.shape.topology != TopologyWish::none || limited) {
-    // Any node may belong to the best domain, and any node may be in a domain that is full.
+    // All nodes are needed: any of them may belong to the best domain, or be in a domain that is
+    // full.
     for (const std::uint32_t least : {share, 1u}) {
       if (least > d.most_per_node) continue;
       auto all = candidates(search, cls, least, grid.size() + 1);

@@ -26,7 +26,7 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
     const auto& [node, tasks] = shares[rank];
     Room need = need_for(cls.demand, grid.room(node), tasks);
-    // A place has room for as many on each node; the last ones may need one less.
+    // The place has room for this many tasks on each node; the last nodes may need one less.
     const JobShape& shape = cls.key.shape;
     if (shape.gpus_in_all > 0 && shape.gpus_per_task == 0 && !cls.demand.all_gpus) {
       need.gpus = static_cast<std::int32_t>(shape.gpus_on(rank, shares.size()));

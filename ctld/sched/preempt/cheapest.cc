@@ -49,7 +49,7 @@ NodePrice NodePrices::exact(std::uint32_t node, Room room, std::vector<Holder> j
   std::stable_sort(jobs.begin(), jobs.end(), [](const Holder& a, const Holder& b) {
     return a.suspect->cost < b.suspect->cost;
   });
-  std::vector<Room> rest(jobs.size() + 1);  // the room of all jobs from here on
+  std::vector<Room> rest(jobs.size() + 1);  // what all jobs from here on hold together
   for (std::size_t i = jobs.size(); i-- > 0;) {
     rest[i] = rest[i + 1];
     rest[i] += *jobs[i].room;

@@ -27,12 +27,12 @@ class NodePrices {
   // cheapest for their size.
   static constexpr std::size_t kExact = 12;
 
-  // `room`: what is free on each node without what the suspects hold. `all`: the number of all
-  // suspects, also of those not in `suspects`. `share`: tasks on each node.
+  // `room`: what is free on each node if all suspects are gone. `all`: the number of all suspects,
+  // also of those not in `suspects`. `share`: tasks on each node.
   NodePrices(const PreemptRequest& request, const std::vector<Room>& room,
              const std::vector<const Suspect*>& suspects, std::size_t all, std::uint32_t share);
 
-  // Makes these suspects count as gone: they cost nothing more.
+  // Treats these suspects as gone: they cost nothing more.
   void set_gone(const std::vector<const Suspect*>& gone);
   struct Holder {
     const Suspect* suspect = nullptr;
@@ -46,9 +46,10 @@ class NodePrices {
   [[nodiscard]] bool enough(std::uint32_t node, const Room& room) const {
     return holds(r_.cls.demand, r_.grid.room(node), room, share_);
   }
-  // The cheapest suspects on the node that make room there by leaving; nullopt: no set does.
+  // The cheapest suspects on the node whose leaving makes enough room there; nullopt if no set
+  // does.
   [[nodiscard]] std::optional<NodePrice> offer(std::uint32_t node) const;
-  // The victims of all offers together with those that are gone: each costs once, none is
+  // The victims of all offers together with those that are gone: each costs only once, and none is
   // superfluous.
   [[nodiscard]] Priced settle(const std::vector<NodePrice>& offers) const;
 

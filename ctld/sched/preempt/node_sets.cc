@@ -24,7 +24,8 @@ std::optional<NodeSets::Set> NodeSets::find(const std::vector<std::uint32_t>& no
   for (const std::uint32_t n : nodes)
     if (auto c = candidate(n)) candidates.push_back(std::move(*c));
   if (candidates.size() < count) return std::nullopt;
-  // The cheapest nodes first; then those with the least in use, as they leave more for the others.
+  // The cheapest nodes first; then those with the least in use, because these leave more for other
+  // jobs.
   for (const bool by_cost : {true, false}) {
     std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
       return std::tuple{!a.required, by_cost ? a.cost : a.used, a.cost, a.node} <
@@ -34,7 +35,7 @@ std::optional<NodeSets::Set> NodeSets::find(const std::vector<std::uint32_t>& no
     for (Candidate& c : candidates) all.push_back(&c);
     checks_ = 0;
     if (descend(all, {}, count)) return std::move(found_);
-    if (checks_ <= kMaxChecks) break;  // the search was complete: there is no set
+    if (checks_ <= kMaxChecks) break;  // the search was complete, so there is no set
   }
   return std::nullopt;
 }
@@ -53,7 +54,7 @@ std::optional<NodeSets::Candidate> NodeSets::candidate(std::uint32_t node) {
 
 void NodeSets::add_ways(Candidate& c) {
   const auto holders = prices_.on(c.node);
-  std::vector<Room> rest(holders.size() + 1);  // the room of all jobs from here on
+  std::vector<Room> rest(holders.size() + 1);  // what all jobs from here on hold together
   for (std::size_t i = holders.size(); i-- > 0;) {
     rest[i] = rest[i + 1];
     rest[i] += *holders[i].room;
@@ -92,8 +93,8 @@ void NodeSets::add_ways(Candidate& c) {
   note_kinds(c);
 }
 
-// If several ways take suspects of the same kinds, only the cheapest way needs to be tried, except
-// with jobs of several nodes.
+// If several sets have suspects of the same kinds, only the cheapest set needs to be tried, except
+// for jobs on several nodes.
 void NodeSets::note_kinds(Candidate& c) const {
   std::vector<std::vector<Kind>> kinds;
   std::vector<Set> ways;
@@ -133,8 +134,8 @@ void NodeSets::extend(Candidate& c, const Set& set, std::vector<Able>& able) {
   }
 }
 
-// `set` and jobs of the node that must leave as well, in an order in which they may; only one such
-// set, for nodes with too many jobs to look at all sets. It is sorted for the rules.
+// Makes one set of `set` and jobs of the node that must leave as well, in an order in which they
+// may; for nodes with too many jobs to try all sets. It is sorted for the rules.
 std::optional<NodeSets::Set> NodeSets::clear(std::uint32_t node, const Set& set) {
   Room room = prices_.room(node);
   std::vector<NodePrices::Holder> jobs;
@@ -165,9 +166,9 @@ std::optional<NodeSets::Set> NodeSets::clear(std::uint32_t node, const Set& set)
   return std::nullopt;
 }
 
-// Finds `count` more nodes among these, beside what leaves already. Jobs that may not leave beside
-// a set may not leave beside a larger one either, so only nodes that can be cleared are looked at
-// further down.
+// Finds `count` more nodes among these, in addition to the victims so far. Jobs that may not leave
+// together with a set may not leave with a larger one either, so only nodes that can be emptied are
+// tried further down.
 bool NodeSets::descend(std::span<Candidate* const> among, const Set& set, std::uint32_t count) {
   std::vector<Able> able;
   std::vector<Candidate*> nodes;
@@ -181,7 +182,7 @@ bool NodeSets::descend(std::span<Candidate* const> among, const Set& set, std::u
       return false;
   }
   if (nodes.size() < count) return false;
-  std::vector<const Candidate*> failed;  // those of the same kinds fail, too
+  std::vector<const Candidate*> failed;  // candidates of the same kinds fail, too
   std::size_t at = 0;
   for (std::size_t i = 0; i + count <= nodes.size(); ++i) {
     Candidate& c = *nodes[i];

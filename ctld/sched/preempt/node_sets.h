@@ -1,11 +1,11 @@
 // Chooses victims node by node, and asks the rules about every set on the way.
 //
-// A job of another tenant may leave only while that tenant exceeds its quota, so which nodes can be
-// cleared together is a knapsack problem: each tenant has an excess, and each node takes a part of
-// it. The search tries all sets of nodes and, on each node, all sets of jobs of which none is
-// superfluous. It drops a branch as soon as too few nodes are left whose jobs may leave beside
-// those chosen. So it finds a set whenever there is one, up to a bound on the number of sets that
-// it asks the rules about.
+// A job of another tenant may leave only while that tenant exceeds its quota, so finding nodes that
+// can be emptied together is a knapsack problem: each tenant has an excess, and each node takes a
+// part of it. The search tries all sets of nodes and, on each node, all sets of jobs of which none
+// is superfluous. It drops a branch as soon as too few nodes are left whose jobs may leave together
+// with those chosen. So it finds a set whenever there is one, up to a bound on the number of sets
+// that it asks the rules about.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace gantry::sched {
 class NodeSets {
  public:
   using Set = std::vector<const Suspect*>;
-  // Says if this set of victims, which may leave together, is enough. It may make the set larger.
+  // Returns whether these victims, which may leave together, are enough. It may add victims.
   using Accept = std::function<bool(Set&)>;
 
   NodeSets(const PreemptRequest& request, const NodePrices& prices, PreemptRules& rules,
@@ -33,10 +33,10 @@ class NodeSets {
                           const Accept& accept);
 
  private:
-  // The rules are asked about so many sets in a search; each takes about a microsecond for each
-  // victim.
+  // The limit on sets about which one search asks the rules; each question takes about a
+  // microsecond per victim.
   static constexpr std::size_t kMaxChecks = 4096;
-  // A suspect as the rules see it: one of the same kind on another node is just as good.
+  // A suspect as the rules see it: a suspect of the same kind on another node is equivalent.
   struct Kind {
     std::uint32_t quota_node = kNoIndex;
     VictimRule rule = VictimRule::none;
@@ -48,15 +48,15 @@ class NodeSets {
   struct Candidate {
     std::uint32_t node = 0;
     bool required = false;
-    bool many = false;   // too many jobs to look at every set of them
-    bool known = false;  // `ways` and `kinds` are filled
+    bool many = false;   // too many jobs to try every set of them
+    bool known = false;  // true if `ways` and `kinds` are filled
     std::int64_t cost = 0, used = 0;
-    std::vector<Set> ways;  // each makes room on the node, and nothing in it is superfluous
-    std::vector<std::vector<Kind>> kinds;  // of the ways; empty: no other node is like this
+    std::vector<Set> ways;  // sets that make room on the node, in which no job is superfluous
+    std::vector<std::vector<Kind>> kinds;  // kinds of each way; empty: no other node is like this
   };
   struct Able {
     Candidate* candidate = nullptr;
-    Set set;  // with the victims on the candidate
+    Set set;  // the victims so far and those on the candidate
   };
 
   [[nodiscard]] std::optional<Candidate> candidate(std::uint32_t node);

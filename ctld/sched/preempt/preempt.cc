@@ -1,5 +1,5 @@
 // find_victims(): the search over nodes. The rules and the quota are in preempt_rules.cc, the
-// cheapest victims of one node in cheapest.cc. x is the job that needs room.
+// cheapest victims of one node in cheapest.cc. x is the job for which others have to leave.
 #include "ctld/sched/preempt/preempt.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 namespace gantry::sched {
 namespace {
 
-constexpr int kMaxRepairs = 32;  // victims that rules may strike from a set before it is given up
+constexpr int kMaxRepairs = 32;  // victims that the rules may remove before a set is given up
 constexpr std::size_t kMaxGrown = 256;  // victims in a set of by_rules()
 constexpr std::size_t kAhead = 8;       // placements that are prefetched before their turn
-constexpr int kReprices = 2;            // rounds in which victims that span nodes are charged once
+constexpr int kReprices = 2;            // rounds in which victims on several nodes are charged once
 
 class Search {
  public:
@@ -46,8 +46,7 @@ class Search {
     if (fits_already && !lacks) return VictimSet{{}, *fits_already, 0, 0, {}};
     if (!lacks || share_ > d_.most_per_node) return std::nullopt;
     if (auto set = search_suspects()) return set;
-    // The borrowed room of other tenants does not suffice: the quotas guarantee more than the
-    // cluster has.
+    // What other tenants borrow does not suffice: the quotas guarantee more than the cluster has.
     if (!rules_.let_lower_classes_give_way()) return std::nullopt;
     return search_suspects();
   }
@@ -73,8 +72,8 @@ class Search {
     return std::nullopt;
   }
 
-  // Nodes on which the job may run beside all other jobs. A job that forbids this could be a victim
-  // itself, but that is not looked at.
+  // Nodes on which the job may run beside all other jobs. A job that forbids this could itself be a
+  // victim, but that is not tried.
   static Bits nodes_for(const PreemptRequest& r) {
     Bits nodes = r.eligible.nodes_of(r.choice);
     if (Neighbours::none(r.running, r.cls)) return nodes;
@@ -91,7 +90,7 @@ class Search {
     return n < r_.grid.size() && nodes_.test(n) && r_.grid.available(n);
   }
 
-  // Adds the room of a placement to room_, or takes it back.
+  // Adds what a placement holds to room_, or removes it.
   void free(std::uint32_t slot, bool give) {
     for (const Use& use : r_.running[slot].uses) {
       if (!usable(use.node)) continue;
@@ -106,7 +105,7 @@ class Search {
     return std::binary_search(r_.cls.required.begin(), r_.cls.required.end(), n);
   }
 
-  // A place for x in room_.
+  // Finds a place for x in room_.
   [[nodiscard]] std::optional<std::vector<Share>> place() const {
     std::vector<Candidate> candidates;
     for (std::size_t w = 0; w < nodes_.words(); ++w)
@@ -121,7 +120,7 @@ class Search {
     return choose_places(r_.grid, r_.cls, candidates);
   }
 
-  // place().has_value(), for callers that ask only that; it is cheaper.
+  // The same as place().has_value(), but cheaper.
   [[nodiscard]] bool has_place() const {
     const JobShape& shape = r_.cls.key.shape;
     if (!r_.cls.required.empty() || shape.topology == TopologyWish::required ||
@@ -134,12 +133,12 @@ class Search {
             return able >= d_.min_nodes;
           }))
         return true;
-    // Uneven parts may fit where even ones do not.
+    // Uneven shares may fit where even ones do not.
     return share_ > 1 && d_.min_nodes > 1 && place().has_value();
   }
 
-  // Resources of which, each taken alone, too few nodes have enough; all of them if there is no
-  // such one.
+  // Resources of which too few nodes have enough, each resource considered alone; all resources if
+  // there is none.
   [[nodiscard]] ByResource lacking() const {
     std::array<std::uint32_t, 4> enough{};
     for (std::size_t w = 0; w < nodes_.words(); ++w)
@@ -154,7 +153,7 @@ class Search {
         return false;
       });
     ByResource lacking{};
-    // A node lacks no io and no net: it has no amount of them.
+    // A node never lacks io or net, because it has no amount of them.
     for (std::size_t r = 0; r < 4; ++r) lacking[r] = enough[r] < d_.min_nodes;
     if (std::find(lacking.begin(), lacking.end(), true) == lacking.end()) lacking.fill(true);
     return lacking;
@@ -194,7 +193,7 @@ class Search {
     }
   }
 
-  // A set of these suspects that is allowed and enough, with no superfluous victim.
+  // Finds a set of these suspects that is allowed and enough, with no superfluous victim.
   std::optional<Set> search(std::span<const Suspect> among, bool rule_b) {
     Set left;
     for (const Suspect& s : among) left.push_back(&s);
@@ -220,7 +219,8 @@ class Search {
     return std::nullopt;
   }
 
-  // If the cheapest places take more of a tenant than it exceeds its quota by, other nodes may do.
+  // If the victims on the cheapest places exceed what a tenant has above its quota, other nodes may
+  // be possible.
   std::optional<Set> by_nodes(const Set& left, bool rule_b) {
     const NodePrices prices(r_, room_, left, suspects_.size(), share_);
     NodeSets sets(r_, prices, rules_, rule_b);
@@ -234,8 +234,8 @@ class Search {
     return std::nullopt;
   }
 
-  // There is room, but no quota: adds victims, the cheapest for what they use first, until there
-  // is.
+  // The victims leave enough room, but not enough quota: adds victims, the cheapest for what they
+  // use first, until there is.
   SetCheck complete(Set& set, const Set& left, bool rule_b) {
     Set others;
     for (const Suspect* s : left)
@@ -255,7 +255,7 @@ class Search {
   }
 
   // Takes jobs that may leave, those of x's partition first, then the cheapest for what they use,
-  // until there is quota and room. As long as x does not fit in its guaranteed quota, some tenant
+  // until quota and room suffice. While x does not fit in its guaranteed quota, at least one tenant
   // exceeds its own: so this finds a set if there is one, though not the best.
   std::optional<Set> by_rules(Set left, bool rule_b) {
     sort_by_worth(left);
@@ -290,8 +290,8 @@ class Search {
     return fits;
   }
 
-  // Keeps victims that are not needed, the dearest first. One round is enough: a victim that is
-  // needed in a set is also needed in a smaller one.
+  // Removes victims that are not needed from the set, the most expensive first. One round is
+  // enough: a victim that is needed in a set is also needed in a smaller one.
   void put_back(Set& set, bool rule_b) {
     Set dearest = set;
     std::sort(dearest.begin(), dearest.end(), [](const Suspect* a, const Suspect* b) {
@@ -313,7 +313,7 @@ class Search {
     for (const Suspect* s : set) free(s->slot, false);
   }
 
-  // The cheapest victims that make room for x, whatever the rules say about them together.
+  // The cheapest victims that make room for x, without regard to rules about sets of victims.
   std::optional<Set> cheapest_places(const Set& left) {
     if (has_place()) return Set{};  // only quota is missing
     NodePrices prices(r_, room_, left, suspects_.size(), share_);
@@ -339,7 +339,7 @@ class Search {
 
   std::optional<Priced> cheapest_in(NodePrices& prices, const std::vector<std::uint32_t>& nodes) {
     std::optional<Priced> best;
-    Set gone;  // victims that cost nothing more
+    Set gone;  // victims that are already counted
     for (int round = 0; round <= kReprices; ++round) {
       std::vector<NodePrice> offers;
       std::size_t required = 0;
@@ -390,7 +390,7 @@ class Search {
   const Bits nodes_;
   const std::uint32_t share_;  // tasks on each node
   PreemptRules rules_;
-  std::vector<Room> room_;  // by node; of those that x may use
+  std::vector<Room> room_;  // by node, for nodes that x may use
   std::vector<Suspect> suspects_;
 };
 

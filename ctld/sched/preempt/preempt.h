@@ -64,19 +64,21 @@ struct PreemptRequest {
   const Eligible& eligible;
   QuotaTree& quota;  // what runs and is reserved; unchanged after the search
   const JobClass& cls;
-  NodeChoice choice;  // nodes on which the job is to run
+  NodeChoice choice;  // nodes on which the job should run
   QuotaNeed need;     // what the job would be charged there
   Instant now;
-  // Room on nodes that is free, or will be when jobs have left, but is reserved for other jobs.
+  // Resources on nodes that are free, or will be when jobs have left, but are reserved for other
+  // jobs.
   std::span<const HeldRoom> held{};
-  // Parts of `quota` that are held for claims: they make no running job of the tenant a victim.
+  // Parts of `quota` that are held for claims: their use makes no running job of the tenant a
+  // victim.
   std::span<const HeldQuota> claimed{};
   std::uint32_t user = kNoShare;  // the job's user; see neighbours.h
-  bool reclaim = true;            // may reclaim guaranteed quota
-  bool by_class = true;           // may take lower classes; only if its class preempts
+  bool reclaim = true;            // may take back guaranteed quota
+  bool by_class = true;           // may preempt lower classes; only if its class preempts
   bool rule_b = true;
   // Rules a and b also hold against jobs of x's own class, which may lose at most this much run
-  // time; 0: they do not.
+  // time; 0: no such victims.
   Duration balance{};
 };
 
@@ -87,14 +89,14 @@ struct Victim {
 };
 
 struct VictimSet {
-  std::vector<Victim> victims;     // by job; empty: it fits when the leaving jobs have left
+  std::vector<Victim> victims;     // by job; empty: the job fits when the leaving jobs have left
   std::vector<Share> shares;       // where the job fits then
   std::int32_t highest_class = 0;  // the highest class value of the victims
-  std::int64_t cost = 0;           // sum
-  Duration grace{};                // the longest of their classes
+  std::int64_t cost = 0;           // sum over the victims
+  Duration grace{};                // the longest grace time of their classes
 };
 
-// nullopt: no set of allowed victims makes room.
+// nullopt if no set of allowed victims makes enough room.
 std::optional<VictimSet> find_victims(const PreemptRequest& request);
 
 }  // namespace gantry::sched

@@ -51,8 +51,8 @@ std::uint32_t PreemptRules::tenant_of(PartitionId partition) const {
 
 // The tenant of a running job as a victim of x. A tenant in a cohort with x's that has no quota at
 // all never exceeds one, but nothing is guaranteed to it either: for a class that names the classes
-// from which it takes, its jobs are like those without a tenant. For all other classes they are
-// not, because tenants without quota would take from each other by their shares in turns.
+// from which it takes, such jobs count like jobs without a tenant. For all other classes they do
+// not, because tenants without quota would preempt each other by their shares in turns.
 std::uint32_t PreemptRules::guarantor_of(PartitionId partition) const {
   const std::uint32_t tenant = tenant_of(partition);
   if (class_.victims.empty()) return tenant;
@@ -104,7 +104,7 @@ bool PreemptRules::guaranteed_at(std::size_t step) const {
   return any && !over;
 }
 
-// How much of the tenant's use in the quota is held for its claims.
+// The part of the tenant's use in the quota that is held for its claims.
 std::int64_t PreemptRules::claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const {
   std::int64_t sum = 0;
   for (const HeldQuota& held : r_.claimed)
@@ -137,7 +137,7 @@ PreemptRules::Meeting PreemptRules::meet(std::uint32_t other) const {
   return {kNoIndex, path_.size()};
 }
 
-// True if x takes what its own tenant is guaranteed, and it may reclaim.
+// True if x takes what is guaranteed to its own tenant, and it may take that back.
 bool PreemptRules::within_own() const {
   return r_.reclaim && tenant_ != kNoIndex && guaranteed_[0];
 }
@@ -148,7 +148,7 @@ bool PreemptRules::let_lower_classes_give_way() {
   return true;
 }
 
-// True if a lower class in the same cohort must give room to x, even if its tenant exceeds nothing.
+// True if a lower class in the same cohort must leave for x, even if its tenant exceeds nothing.
 bool PreemptRules::gives_way(std::uint32_t slot) const {
   const Placement& p = r_.running[slot];
   const std::uint32_t other = guarantor_of(p.partition);
@@ -172,7 +172,7 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
     return lower && within_own() ? VictimRule::within : of_class;
   const Meeting meeting = meet(other);
   const bool exceeding = other == kNoIndex || exceeds(other, meeting.top, nullptr);
-  // If more quota is guaranteed than there is room for, the higher class gets the room.
+  // If more quota is guaranteed than the cluster has, the higher class gets the resources.
   if (!exceeding && !(lower && lower_give_way_ && meeting.top != kNoIndex)) return VictimRule::none;
   if (tenant_ == kNoIndex) return of_class;
 
@@ -190,7 +190,7 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
   if (other == kNoIndex) return of_class;
   const bool equal = value == class_.value && r_.balance.us > 0;
   if (!by_class && !equal) return VictimRule::none;
-  // Rules a and b can hold for none of its jobs if x's side has the larger value even with all of
+  // Rules a and b cannot hold for any of its jobs if x's side has the larger value even with all of
   // them.
   const std::int64_t theirs = quota_.share_value(side_of(other, meeting.top), {});
   return value_with_job(meeting.steps) <= theirs ? VictimRule::by_share : VictimRule::none;
@@ -209,7 +209,8 @@ PreemptRules::OfGroup PreemptRules::rule_for(const PlacementGroup& group) {
   const std::uint32_t tenant = guarantor_of(group.partition);
   of_group.rule = rule_for_tenant(tenant, seen_value(group.priority_class));
   if (tenant != tenant_of(group.partition) && of_group.rule != VictimRule::of_class)
-    of_group.rule = VictimRule::none;  // what x's quota guarantees it takes from who exceeds one
+    of_group.rule =
+        VictimRule::none;  // x takes what its quota guarantees only from tenants that exceed theirs
   if (of_group.rule == VictimRule::none || tenant == kNoIndex || tenant == tenant_) return of_group;
   const std::uint32_t top = meet(tenant).top;
   (void)any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
@@ -267,7 +268,8 @@ std::int64_t PreemptRules::value_with_job(std::size_t steps) {
   return value;
 }
 
-// Takes the suspect out of the quota if the rules allow it as things stand; false: they do not.
+// Removes the suspect from the quota if the rules allow that in the present state; returns false if
+// they do not.
 bool PreemptRules::take(const Suspect& s, bool rule_b, std::vector<std::uint32_t>& used_b) {
   if (s.quota_node == kNoIndex) return true;
   if (s.quota_node == tenant_) {

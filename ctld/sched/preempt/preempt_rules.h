@@ -13,16 +13,16 @@
 namespace gantry::sched {
 
 enum class VictimRule : std::uint8_t {
-  none,      // may not be taken
-  of_class,  // of a lower class
-  within,    // of a lower class, and x is within what its own tenant is guaranteed
-  reclaim,   // x takes back guaranteed quota
+  none,      // may not be preempted
+  of_class,  // preempted, because it has a lower class
+  within,   // preempted, because it has a lower class and x is within its tenant's guaranteed quota
+  reclaim,  // x takes back guaranteed quota
   by_share,  // both sides borrow
 };
 
 // A running job that may be a victim.
 struct Suspect {
-  std::uint32_t slot = 0;   // in Running
+  std::uint32_t slot = 0;   // slot in Running
   std::uint32_t index = 0;  // among all suspects
   JobId job{};
   VictimRule rule = VictimRule::none;
@@ -34,13 +34,13 @@ struct Suspect {
 };
 
 struct SetCheck {
-  std::optional<std::size_t> offender;  // index of the first that may not leave
+  std::optional<std::size_t> offender;  // index of the first suspect that may not leave
   bool fits = false;                    // all may leave, and then the job has its quota
 };
 
 using ByResource = std::array<bool, kResourceCount>;
 
-// While it lives, the use of leaving jobs is not in the quota.
+// While this object lives, the use of leaving jobs is removed from the quota.
 class PreemptRules {
  public:
   explicit PreemptRules(const PreemptRequest& request);
@@ -48,24 +48,27 @@ class PreemptRules {
   PreemptRules(const PreemptRules&) = delete;
   PreemptRules& operator=(const PreemptRules&) = delete;
 
-  [[nodiscard]] const std::vector<std::uint32_t>& leaving() const { return leaving_; }  // slots
+  [[nodiscard]] const std::vector<std::uint32_t>& leaving() const {
+    return leaving_;
+  }  // slots of leaving jobs
 
-  // Call it once, before all else, with the resources that the nodes lack. True: something is
-  // missing, there or in the quota.
+  // Call it once, before all else, with the resources that the nodes lack. Returns true if
+  // resources or quota are missing.
   bool contest(const ByResource& on_nodes);
 
-  // From now on lower classes of tenants that exceed nothing may be taken as well, for a job within
-  // its tenant's own quota: this is for the case that more quota is guaranteed than there is room
-  // for. False: this job may not ask that. Call it after contest().
+  // From now on lower classes of tenants that exceed nothing may be preempted as well, for a job
+  // within its tenant's own quota: for the case that more quota is guaranteed than the cluster has.
+  // Returns false if this job may not do that. Call it after contest().
   bool let_lower_classes_give_way();
 
   // The rule for all placements of a group.
   struct OfGroup {
     VictimRule rule = VictimRule::none;
-    ByResource exceeds{}, exceeds_flavor{};  // its tenant exceeds in flavor 0 / x's flavor
+    ByResource exceeds{},
+        exceeds_flavor{};  // whether its tenant exceeds its quota in flavor 0, and in x's flavor
   };
   [[nodiscard]] OfGroup rule_for(const PlacementGroup& group);
-  // nullopt: this job may not be taken.
+  // nullopt if this job may not be preempted.
   [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, const OfGroup& group) const;
   [[nodiscard]] PreemptWhy why(const Suspect& s) const;
   [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
@@ -82,8 +85,9 @@ class PreemptRules {
   // for each tenant. If a set may leave, so may a part of it, unless it lacks own jobs whose
   // leaving helps others.
   SetCheck check(const std::vector<const Suspect*>& set, bool rule_b);
-  // Takes, in order, those that may leave, until they are enough: `enough` is asked when the quota
-  // fits, and its second argument is true when there are no more. Empty if they never are enough.
+  // Takes, in order, those that may leave, until they are enough. When the quota fits, calls
+  // `enough`; its second argument is true if there are no more suspects. Empty if they are never
+  // enough.
   std::vector<const Suspect*> grow(
       const std::vector<const Suspect*>& from, bool rule_b, std::size_t most,
       const std::function<bool(const std::vector<const Suspect*>&, bool)>& enough);
@@ -97,8 +101,8 @@ class PreemptRules {
   [[nodiscard]] bool exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::uint32_t f,
                                   Resource r) const;
   [[nodiscard]] bool exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const;
-  // The lowest node above both tenants, and how many steps up x's path it is; if there is none,
-  // kNoIndex and the length of the path.
+  // The lowest node above both tenants, and how many steps up x's path it is; kNoIndex and the
+  // length of the path if there is none.
   struct Meeting {
     std::uint32_t top = kNoIndex;
     std::size_t steps = 0;
@@ -107,7 +111,7 @@ class PreemptRules {
   [[nodiscard]] bool within_own() const;
   [[nodiscard]] bool gives_way(std::uint32_t slot) const;
   [[nodiscard]] VictimRule rule_for_tenant(std::uint32_t other, std::int32_t value);
-  // The value of a class as the job's class sees it: one that it takes from is below its own.
+  // The value of a class as the job's class sees it: a class that it may preempt is below its own.
   [[nodiscard]] std::int32_t seen_value(std::uint32_t priority_class) const;
   [[nodiscard]] std::uint32_t side_of(std::uint32_t other, std::uint32_t top) const;
   [[nodiscard]] std::int64_t value_with_job(std::size_t steps);
@@ -124,9 +128,10 @@ class PreemptRules {
   ByResource contested_{};
   bool lower_give_way_ = false;
   std::vector<std::uint32_t> path_;  // from the tenant to its root
-  std::vector<bool> guaranteed_;     // by step of the path: fits there without borrowing
+  std::vector<bool>
+      guaranteed_;  // by step of the path: whether the need fits there without borrowing
   std::vector<std::uint32_t> leaving_;
-  std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // leaving jobs, taken out of the quota
+  std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // leaving jobs, removed from the quota
 };
 
 }  // namespace gantry::sched

@@ -26,7 +26,8 @@ Result<Constraint> parse_constraint(std::string_view text) {
   std::vector<std::string> all;
   std::size_t count = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
-    const char c = i < text.size() ? text[i] : '|';  // the end closes the last alternative
+    const char c =
+        i < text.size() ? text[i] : '|';  // the end of the text ends the last alternative
     if (is_feature_char(c)) {
       word += c;
       continue;

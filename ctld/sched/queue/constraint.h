@@ -27,14 +27,15 @@ Result<Constraint> parse_constraint(std::string_view text);
 // `features` are those of a node, sorted.
 bool matches(const Constraint& constraint, std::span<const std::string> features);
 
-// The feature by which a node says that it has the sandbox. No constraint of a user can name it.
+// The feature that stands for a node's sandbox. No constraint of a user can name it.
 std::string sandbox_feature(Sandbox level);
 std::string ability_feature(NodeAbility ability);
 // Whether a node with these features, sorted, has all these abilities (bits of bit_of()).
 bool has_abilities(std::uint32_t abilities, std::span<const std::string> features);
-// Whether a node with these features, sorted, has the sandbox that a job needs; unset: any has.
+// Whether a node with these features, sorted, has the sandbox that a job needs; unset: every node
+// has it.
 bool has_sandbox(const std::optional<Sandbox>& level, std::span<const std::string> features);
-// What a job asks of its nodes beside their size, in words; "" = nothing.
+// What a job asks of its nodes apart from their size, in words; "" = nothing.
 std::string wanted_of_nodes(const JobShape& shape);
 
 }  // namespace gantry::sched

@@ -1,6 +1,6 @@
 // check_fits() says whether a job could ever start here, and if not, what is missing, in one
-// sentence. It asks for the most specific answer first: names, features, what one task needs, what
-// one node must have, and last how many nodes there are.
+// sentence. The most specific reason is looked for first: names, features, what one task needs,
+// what one node must have, and lastly how many nodes there are.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -37,7 +37,7 @@ auto largest(const Nodes& nodes, Value value) {
   return most;
 }
 
-// A GPU that is out of service counts, as it will be repaired.
+// A GPU that is out of service counts, because it will be repaired.
 std::uint32_t gpus_of(const NodeChanged& n) {
   return std::max(n.gpus, n.gpus_when_well);
 }
@@ -77,7 +77,7 @@ std::string one_node(const Demand& d) {
   return text;
 }
 
-// Checks what each single node of the job must have; says what the best node lacks.
+// Checks what each single node of the job must have; tells what the best node lacks.
 Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
                             const Nodes& nodes) {
   const auto cpus = [](const NodeChanged& n) { return static_cast<std::uint32_t>(n.cpus.size()); };
@@ -125,7 +125,8 @@ Result<void> check_levels(const JobShape& shape, std::span<const TopologyLevel> 
   return shape.anti_affinity.empty() ? Result<void>{} : check(shape.anti_affinity_level);
 }
 
-// Keeps the nodes that have enough of each named resource (gres); says what is missing if none has.
+// Keeps the nodes that have enough of each named resource (gres); tells what is missing if none
+// has.
 Result<void> keep_with_gres(const JobShape& shape, const PartitionChanged& partition, Nodes& left) {
   for (const GresCount& want : shape.gres) {
     const auto& names = partition.gres_names;
@@ -167,7 +168,8 @@ Result<void> keep_with_features(const JobShape& shape, const Constraint& constra
   if (left.empty())
     return never(fmt::format("no node of partition {} has the features \"{}\"", partition.name,
                              shape.constraint));
-  // What daemons of an older release do not know, newer ones will: such a job waits for them.
+  // An ability that daemons of an older release do not know, newer ones will report: such a job
+  // waits for them.
   std::erase_if(left,
                 [&](const NodeChanged* n) { return !has_sandbox(shape.sandbox, n->features); });
   if (!left.empty()) return {};
@@ -175,7 +177,7 @@ Result<void> keep_with_features(const JobShape& shape, const Constraint& constra
       fmt::format("no node of partition {} has {}", partition.name, wanted_of_nodes(shape)));
 }
 
-// Removes the nodes that the job may not use, whatever their size; says why if none is left.
+// Removes the nodes that the job may not use, whatever their size; tells why if none is left.
 Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                           const PartitionChanged& partition, Nodes& left) {
   std::erase_if(left,
@@ -291,7 +293,7 @@ Result<void> check_together(const JobShape& shape, const Demand& demand,
                            count(demand.max_nodes, "node"), partition.name));
 }
 
-// The place of a model in the job's order of preference: a job does not mix nodes of several
+// The place of a model in the job's order of preference: a job does not mix nodes of different
 // places.
 std::size_t model_place(const JobShape& shape, const std::string& model) {
   const auto& models = shape.gpu_models;
@@ -314,7 +316,7 @@ Result<void> check_required_taints(const JobShape& shape,
   return {};
 }
 
-// Says how many nodes are left out for their taints, and for which taints: "" = none.
+// Tells how many nodes are left out for their taints, and for which taints; "" = none.
 std::string tainted_text(const JobShape& shape, std::span<const NodeChanged* const> nodes) {
   std::set<std::string> taints;
   std::size_t tainted = 0;

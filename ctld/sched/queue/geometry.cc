@@ -82,7 +82,8 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
 
 namespace {
 
-// Checks only what is asked for: a node that shrank under its jobs has negative amounts free.
+// Checks only resources that are asked for: a node that shrank while its jobs run has negative
+// amounts free.
 bool enough_devices(const Demand& d, const Room& free) {
   const GpuThousandths asked = thousandths_of(Gpus{d.gpus}) + thousandths_of_gpu(d.gpu_share);
   if (asked > GpuThousandths{} && free.gpu_thousandths() < asked) return false;
@@ -91,8 +92,8 @@ bool enough_devices(const Demand& d, const Room& free) {
   return true;
 }
 
-// How many tasks find their GPUs in `free`. Where parts of GPUs are taken, a sum does not say how
-// many devices are whole; one task is all that is looked up there.
+// How many tasks find their GPUs in `free`. If parts of GPUs are taken, the sum does not tell how
+// many devices are whole; then this checks for one task only.
 std::int64_t tasks_with_gpus(const Demand& d, const Room& free) {
   if (free.gpu_parts != GpuThousandths::in<std::int32_t>{}) return 1;
   return free.gpus / static_cast<std::int64_t>(d.gpus_per_task);
@@ -122,7 +123,7 @@ std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free)
   switch (d.memory_rule) {
     case MemoryRule::per_node:
       if (free.memory < d.memory) return 0;
-      if (d.by_task()) fits = std::min(fits, free.memory / d.memory);  // of one task
+      if (d.by_task()) fits = std::min(fits, free.memory / d.memory);  // GPUs of one task
       break;
     case MemoryRule::whole_node:
       if (free.memory < size.memory) return 0;
@@ -178,7 +179,8 @@ Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
     case MemoryRule::per_cpu: need.memory = d.memory * asked; break;
     case MemoryRule::whole_node: need.memory = size.memory; break;
     case MemoryRule::even_part:
-      // The part of one core comes first, so that the parts of several jobs never exceed the node.
+      // The amount for one core is computed first, so that the parts of several jobs never exceed
+      // the node.
       need.memory = size.cpus > 0 ? size.memory / size.cpus * need.cpus : 0;
       break;
   }
@@ -187,7 +189,7 @@ Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
 
 namespace {
 
-// Deals the tasks to the chosen nodes in turn; a full node is passed over.
+// Deals the tasks to the chosen nodes in turn and skips full nodes.
 std::vector<Share> deal(std::uint32_t tasks, std::vector<Candidate> chosen) {
   std::sort(chosen.begin(), chosen.end(),
             [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
@@ -216,7 +218,7 @@ std::uint64_t sum_fits(std::span<const Candidate> chosen) {
 
 namespace {
 
-// The fewest nodes that do and follow each other; the first ones of several.
+// The fewest adjacent nodes that suffice; the first of several such groups.
 std::optional<std::vector<Share>> choose_row(const Demand& d, std::vector<Candidate> all,
                                              std::uint32_t required) {
   std::sort(all.begin(), all.end(),
@@ -239,8 +241,8 @@ std::optional<std::vector<Share>> choose_row(const Demand& d, std::vector<Candid
   return std::nullopt;
 }
 
-// As many nodes as the job may have and has tasks for; the required ones, then by preference. The
-// emptiest nodes take part if the others cannot hold all tasks.
+// Takes as many nodes as the job may have and has tasks for; the required ones first, then by
+// preference. The emptiest nodes take part if the others cannot hold all tasks.
 std::optional<std::vector<Share>> choose_widely(const Demand& d, std::vector<Candidate> must,
                                                 std::vector<Candidate> others) {
   const std::size_t most = std::min(d.max_nodes, d.tasks);
@@ -270,8 +272,8 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& d,
   if (d.node_layout == NodeLayout::as_many_as_may_be)
     return choose_widely(d, std::move(must), std::move(others));
 
-  // Takes the fewest nodes that do: those with the most room first; between equals preference
-  // decides.
+  // Takes the fewest nodes that suffice: those on which most tasks fit first; between equals
+  // preference decides.
   std::vector<std::uint32_t> widest(others.size());
   std::iota(widest.begin(), widest.end(), 0);
   const std::size_t most = std::min<std::size_t>(widest.size(), d.max_nodes - must.size());

@@ -8,11 +8,11 @@
 //   Slurm does: 8 tasks on 3 nodes are 3, 3, 2.
 // - Memory of a node is memory_per_node (0 = all of the node), or memory_per_cpu times cores, or
 //   the partition's default per core, or else the cores' equal part of the node's memory.
-// - With overcommit the tasks on a node share the cores of one task. A job may also ask for a least
+// - With overcommit the tasks on a node share the cores of one task. A job may also ask for a
+//   minimum
 //   number of cores on each node.
-// - A job with so many GPUs per task has as many on a node as its tasks there need, and with so
-// much
-//   memory per GPU also the memory of these.
+// - A job with N GPUs per task has as many on a node as its tasks there need, and with memory per
+//   GPU also the memory of these GPUs.
 // - An exclusive job needs nodes without any other job and takes all their cores.
 #pragma once
 
@@ -30,16 +30,16 @@
 
 namespace gantry::sched {
 
-// The size of a node, or what is free of it. Signed: a node that shrank under its jobs has negative
-// amounts free.
+// The size of a node, or what is free of it. Signed: a node that shrank while its jobs run has
+// negative amounts free.
 struct Room {
   std::int64_t memory = 0;                      // bytes
   std::int64_t scratch = 0;                     // bytes
   std::int32_t cpus = 0;                        // logical CPUs
   std::int32_t gpus = 0;                        // whole devices
   SliceThousandths::in<std::int32_t> slices{};  // compute slices of devices in MIG mode
-  // Parts of devices that are taken, beside `gpus`; of a free room it is 0 or negative. A sum that
-  // suffices does not mean that the parts lie on one device; GpuShares knows that.
+  // Parts of devices that are taken, apart from `gpus`; in free resources it is 0 or negative. A
+  // sufficient sum does not mean that the parts are on one device; GpuShares knows that.
   GpuThousandths::in<std::int32_t> gpu_parts{};
   GresAmounts gres{};  // by PartitionChanged::gres_names
   [[nodiscard]] GpuThousandths gpu_thousandths() const {
@@ -78,31 +78,33 @@ struct Demand {
   std::uint32_t min_nodes = 1;      // >= number of required nodes
   std::uint32_t max_nodes = 1;      // >= min_nodes
   std::uint32_t tasks = 1;          // >= min_nodes
-  std::uint32_t most_per_node = 1;  // tasks
+  std::uint32_t most_per_node = 1;  // tasks on one node
   std::uint32_t cpus_per_task = 1;
-  std::uint32_t least_cpus = 0;  // cores on each node at least
+  std::uint32_t least_cpus = 0;  // minimum of cores on each node
   bool overcommit = false;       // a node's tasks share cpus_per_task cores
   MemoryRule memory_rule = MemoryRule::even_part;
   std::int64_t memory = 0;   // bytes, per node or per core
   std::int64_t scratch = 0;  // bytes per node
-  // As in JobShape. Every node has room for it: only quota counts it.
+  // As in JobShape. Every node has room for these: only quota counts them.
   std::int64_t io = 0, net = 0;
-  std::uint32_t gpus = 0;           // per node; with gpus_per_task, of one task
-  std::uint32_t gpus_per_task = 0;  // if not 0: a node has so many for each of its tasks
-  std::uint32_t gpus_in_all = 0;    // if not 0: of the whole job, as they do not come out even
-  std::int64_t memory_per_gpu = 0;  // if not 0, with gpus_in_all: the job's memory goes by its GPUs
-  SliceThousandths slices{};        // as in Room, per node; MigNode knows if they can be cut out
-  DevicePart gpu_share{};           // of one GPU per node; 0 = none
-  GresAmounts gres{};               // per node; an unknown name counts as more than any node has
+  std::uint32_t gpus = 0;           // per node; with gpus_per_task, GPUs of one task
+  std::uint32_t gpus_per_task = 0;  // GPUs of a node for each of its tasks; 0 = not used
+  std::uint32_t gpus_in_all =
+      0;  // GPUs of the whole job, when they cannot be divided evenly among its nodes; 0 = not used
+  std::int64_t memory_per_gpu =
+      0;  // with gpus_in_all: memory per GPU, which makes the job's memory; 0 = not used
+  SliceThousandths slices{};  // as in Room, per node; MigNode knows if they can be made
+  DevicePart gpu_share{};     // part of one GPU per node; 0 = none
+  GresAmounts gres{};         // per node; an unknown name counts as more than any node has
   bool exclusive = false;
   bool all_gpus = false;  // if exclusive: the job holds all whole GPUs of its nodes
   NodeLayout node_layout = NodeLayout::any;
-  // The job has wishes about topology, neighbours, slices or parts of GPUs: its failure says
-  // nothing about other jobs.
+  // True if the job has requests about topology, neighbours, slices or parts of GPUs: then its
+  // failure says nothing about other jobs.
   bool particular = false;
   // True if `memory` is that of one task with its GPUs.
   [[nodiscard]] bool by_task() const { return gpus_per_task > 0 && memory_per_gpu > 0; }
-  // The cores that so many tasks take on one node, whole nodes apart.
+  // The cores that this number of tasks takes on one node, except for jobs on whole nodes.
   [[nodiscard]] std::int64_t cores_for(std::int64_t tasks_here) const {
     return std::max<std::int64_t>(least_cpus, (overcommit ? 1 : tasks_here) * cpus_per_task);
   }
@@ -117,11 +119,11 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
 // The number of the job's tasks that fit into `free` of a node of `size`; 0 = none.
 std::uint32_t tasks_fitting(const Demand& demand, const Room& size, const Room& free);
 
-// tasks_fitting(...) >= tasks, for callers that ask only that; it is cheaper.
+// The same as tasks_fitting(...) >= tasks, but cheaper.
 bool holds(const Demand& demand, const Room& size, const Room& free, std::uint32_t tasks);
 
-// True if a job that finds no room for `less` now finds none for `more` either: `more` asks for no
-// smaller tasks, no fewer of them, on no fewer and no more nodes. False if it cannot tell.
+// True if a job `more` finds no place whenever `less` finds none: `more` asks for no smaller tasks,
+// no fewer of them, on no fewer and no more nodes. False if that is not certain.
 bool asks_no_less(const Demand& more, const Demand& less);
 
 // The room that `tasks` tasks take on a node of `size`.
@@ -130,7 +132,7 @@ Room need_for(const Demand& demand, const Room& size, std::uint32_t tasks);
 // A node that could take part, in order of preference.
 struct Candidate {
   std::uint32_t node = 0;
-  std::uint32_t fits = 0;  // tasks, 1 or more
+  std::uint32_t fits = 0;  // tasks that fit, 1 or more
   bool required = false;
 };
 // How many tasks these nodes hold together.
@@ -153,8 +155,8 @@ Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition
                         std::span<const NodeChanged* const> nodes,
                         std::span<const TopologyLevel> levels = {});
 
-// check_fits() that remembers its answers, for submits. Clear it when a node's size, name, features
-// or place, a partition or the topology changes.
+// A check_fits() that remembers its answers, for submits. Clear it when a node's size, name,
+// features or place, a partition or the topology changes.
 class FitMemo {
  public:
   static constexpr std::size_t kMaxEntries = 4096;
@@ -170,6 +172,6 @@ class FitMemo {
   std::unordered_map<ClassKey, Result<void>, Hash> known_;
 };
 
-std::size_t hash_of(const ClassKey& key);  // equal on every machine and run
+std::size_t hash_of(const ClassKey& key);  // the same on every machine and in every run
 
 }  // namespace gantry::sched

@@ -3,7 +3,7 @@
 namespace gantry::sched {
 namespace {
 
-// Compares what decides about jobs, not how much a plan looks at or tells.
+// Compares only what decides about jobs, not how much a plan examines or reports.
 bool same(Policy a, const Policy& b) {
   a.estimates = b.estimates;
   a.everything = b.everything;

@@ -1,12 +1,12 @@
 // The memory that a plan leaves for the next one: which partitions are asleep (all of their lines
 // have been looked at and must wait), what would wake them, and what has changed since.
 //
-// A partition is woken by a change of its queue, by room for a request of one of its jobs that its
-// quota allows (RequestKeys knows which requests have failed), by a change on a node that is
-// reserved for one of its jobs, and, if it waits for anything else, by any change of a node. A plan
-// may pass over all other partitions: it would find the same again. Time alone wakes no partition,
-// so every now and then a plan looks at everything (Policy::everything). forget() is for changes
-// after which nothing of this holds: then the next plan looks at everything.
+// A partition is woken by a change of its queue, by freed resources for a request of one of its
+// jobs that its quota allows (RequestKeys knows which requests have failed), by a change on a node
+// that is reserved for one of its jobs, and, if it waits for anything else, by any change of a
+// node. A plan may skip all other partitions: it would find the same again. Time alone wakes no
+// partition, so at intervals (Policy::everything) a plan looks at everything. forget() is for
+// changes after which none of this is valid: then the next plan looks at everything.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ class Memory {
   };
   struct PartitionMemory {
     bool asleep = false;
-    bool restless = false;  // any change of a node wakes it
+    bool restless = false;  // any change of a node wakes the partition
     std::vector<Wait> waits;
   };
 
@@ -52,8 +52,8 @@ class Memory {
   // True: this plan may pass over partitions that sleep; else it begins anew. `boundary`: the next
   // moment at which a window opens or closes.
   bool may_pass_over(Instant now, const Policy& policy, std::optional<Instant> boundary);
-  // Notes that the plan has looked at everything, or at all that is awake; or (cut) that it stopped
-  // early.
+  // Notes that the plan has looked at everything, or at all partitions that are awake; or (cut)
+  // that it stopped early.
   void planned(bool everything, bool cut, Instant now, const Policy& policy);
 
   PartitionMemory& of(std::uint32_t partition) {

@@ -33,7 +33,7 @@ std::uint32_t FairWalk::node_of(std::uint32_t share) {
   return index;
 }
 
-// The position of the node among its parent's children, or the one that it would have.
+// The position of the node among its parent's children, or the position that it would get.
 std::vector<std::uint32_t>::iterator FairWalk::place_of(std::uint32_t n) {
   auto& children = nodes_[nodes_[n].parent].children;
   return std::lower_bound(
@@ -93,7 +93,7 @@ double FairWalk::level(const Key& key) const {
   return tree_ == nullptr ? 0 : tree_->level(ShareId{nodes_[key.node].share}, now_);
 }
 
-// An account that ties with another child is looked at together with it.
+// An account that ties with another child is handled together with it.
 std::uint32_t FairWalk::best() const {
   std::uint32_t n = kTop;
   do {
@@ -101,12 +101,12 @@ std::uint32_t FairWalk::best() const {
     const Key& first = nodes_[children[0]].key;
     if (first.account && children.size() > 1 && first.ties(nodes_[children[1]].key))
       return nodes_[best_below({n})].share;
-    n = children[0];  // users that tie stand in the order of their jobs
+    n = children[0];  // users that tie are in the order of their jobs
   } while (nodes_[n].key.account);
   return nodes_[n].share;
 }
 
-// The children of equal accounts are looked at together.
+// The children of equal accounts are ranked together.
 std::uint32_t FairWalk::best_below(const std::vector<std::uint32_t>& parents) const {
   std::vector<std::uint32_t> first;  // parents whose first child is the best
   for (const std::uint32_t p : parents) {
@@ -129,7 +129,7 @@ std::uint32_t FairWalk::best_below(const std::vector<std::uint32_t>& parents) co
         continue;
       }
       if (user == nullptr || before(key.first, user->first)) user = &key;
-      break;  // users that tie stand in the order of their jobs
+      break;  // users that tie are in the order of their jobs
     }
   }
   if (accounts.empty()) return user->node;
@@ -205,11 +205,11 @@ Order::Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota
   std::make_heap(heap_.begin(), heap_.end(), later);
 }
 
-// Builds the tenant's users without the lines that were passed over, which are their first ones.
+// Builds the tenant's users without the skipped lines, which are their first ones.
 void Order::build(Tenant& tenant) {
   if (std::exchange(tenant.built, true)) return;
   const PartitionQueue& queue = queue_.partition(tenant.partition);
-  // One user alone has nobody to be compared with.
+  // A single user has nobody to be compared with.
   tenant.walk = FairWalk(queue.users.size() > 1 ? shares_ : nullptr, now_);
   tenant.users.reserve(queue.users.size());
   for (const auto& [share, lines] : queue.users)
@@ -313,7 +313,7 @@ void Order::pop() {
   heap_.pop_back();
 }
 
-// Works until the first tenant in the heap has its key as of now and is not to be passed over.
+// Works until the first tenant in the heap has an up-to-date key and must not be skipped.
 bool Order::settle() {
   while (!heap_.empty()) {
     const std::uint32_t t = heap_.front().tenant;
@@ -343,7 +343,7 @@ bool Order::pass_all(Tenant& tenant) {
   return passing_->all(tenant.partition);
 }
 
-// Passes over the tenant's first line; false if the line must be looked at.
+// Skips the tenant's first line; returns false if the line must be looked at.
 bool Order::pass_line(std::uint32_t t) {
   Tenant& tenant = tenants_[t];
   const auto& steps = known_of(tenant).steps;

@@ -1,7 +1,8 @@
 // The order in which a plan looks at jobs. In full:
 //
-//   partition priority > rank of the job's class (raised by waiting) > not borrowing before
-//   borrowing, the top level of the cohorts first > share value of the cohorts and of the tenant
+//   partition priority > rank of the job's class (raised while it waits) > not borrowing
+//   before borrowing, the top level of the cohorts first > share value of the cohorts and of the
+//   tenant
 //   with the job (quota.h) > Fair Tree inside the tenant (fairshare.h) > job priority > time > id
 //
 // A tenant is a partition. Each tenant offers one job, its first by rank, Fair Tree and the rest of
@@ -50,11 +51,11 @@ class FairWalk {
     std::uint32_t share = kNoShare;
     std::uint32_t parent = kTop;
     Key key;
-    bool entered = false;                 // it is among the parent's children
-    std::vector<std::uint32_t> children;  // of an account; nodes in the order of their keys
+    bool entered = false;                 // true if it is among the parent's children
+    std::vector<std::uint32_t> children;  // children of an account, in the order of their keys
   };
   std::uint32_t node_of(std::uint32_t share);
-  void enter(std::uint32_t node);  // with its key as it is now
+  void enter(std::uint32_t node);  // enters the node with its present key
   void leave(std::uint32_t node);
   void update_accounts(std::uint32_t node);
   [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(std::uint32_t node);
@@ -67,41 +68,41 @@ class FairWalk {
 
   const ShareTree* tree_;
   Instant now_;
-  std::vector<Node> nodes_;                                        // [0] is above all
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_share_;  // share, node; sorted
+  std::vector<Node> nodes_;                                        // [0] is the root
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_share_;  // (share, node); sorted
 };
 
-// Why the head of a line must wait.
+// Why the first job of a line must wait.
 struct Blocked {
   enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
   By by = By::room;
   QuotaFit fit;               // if blocked by quota
-  std::uint32_t component{};  // of a heterogeneous job: the one that has no place
+  std::uint32_t component{};  // of a heterogeneous job: the component that has no place
 };
 
-// One line in a plan, and how far its jobs have been dealt with.
+// One line in a plan, and how many of its jobs have been handled.
 struct LineTurn {
   std::uint32_t line = 0;
   std::uint32_t class_index = 0;
   std::uint32_t partition = 0;
-  std::uint32_t tenant = 0;                  // its number in Order
+  std::uint32_t tenant = 0;                  // its tenant's number in Order
   OrderedSlots::Cursor at;                   // the job whose turn it is
   Waiting first;                             // that job
-  std::uint32_t started = 0;                 // elements of that job (an array) that were dealt with
-  std::optional<OrderedSlots::Cursor> head;  // the first job that must wait; set = none fits now
+  std::uint32_t started = 0;                 // elements of that job (an array) that were handled
+  std::optional<OrderedSlots::Cursor> head;  // the first job that must wait; set = no job fits now
   Waiting head_job;                          // the job at `head`
   std::uint32_t ahead = 0;                   // elements of that job that got a reservation
   bool fresh = true;                         // never looked at in this plan
-  bool searched = false;                     // find_place() has been asked once
-  bool reserved = false;                     // the head has a reservation
-  std::uint32_t passed = 0;                  // lines of its partition passed over before it
-  std::uint32_t blocked = 0;  // why the head must wait: see Draft::block(), from 1 on
+  bool searched = false;                     // true once find_place() was called
+  bool reserved = false;                     // its first job has a reservation
+  std::uint32_t passed = 0;                  // lines of its partition that were skipped before it
+  std::uint32_t blocked = 0;  // why its first job must wait: see Draft::block(), from 1 on
 };
 
-// The standing of a line's class towards its quota, as the order needs it.
+// The standing of a line's class with regard to its quota, as the order needs it.
 struct QuotaStanding {
   std::uint32_t quota_node = kNoIndex;  // kNoIndex: no quota
-  QuotaNeed need;                       // the least that a job takes
+  QuotaNeed need;                       // the least that a job of it takes
   std::uint32_t levels = 0;             // QuotaFit::levels
 };
 
@@ -113,11 +114,11 @@ struct OrderKey {
   std::uint32_t levels = 0;
   std::array<std::int64_t, kLevels> values{};
   Waiting first;
-  std::uint32_t tenant = 0;  // its number in Order
+  std::uint32_t tenant = 0;  // the tenant's number in Order
   std::uint64_t version = 0;
 };
 
-// A line of a partition, noted in the order that holds while nothing starts.
+// A line of a partition, noted in an order that is valid while nothing starts.
 struct Step {
   Waiting first;
   std::uint32_t share = kNoShare;
@@ -125,8 +126,8 @@ struct Step {
   QuotaNeed need;
 };
 
-// Keeps the order of each partition's lines, and the key of its first line, from plan to plan, as
-// long as nothing that they depend on has changed.
+// Keeps the order of each partition's lines, and the key of its first line, from plan to plan,
+// until something changes on which they depend.
 class KnownKeys {
  public:
   void forget() { keys_.clear(); }
@@ -153,21 +154,22 @@ class Order {
  public:
   using Standings =
       std::function<QuotaStanding(std::uint32_t partition, std::uint32_t class_index)>;
-  // Tells which partitions and lines a plan passes over because none of their jobs can start.
+  // Tells which partitions and lines a plan skips because none of their jobs can start.
   struct Passing {
-    // True: all remaining lines of the partition may be passed over. The answer may become true
-    // only when failures() or the usage has grown.
+    // True if all remaining lines of the partition may be skipped. The answer may become true only
+    // when failures() or the usage has grown.
     std::function<bool(std::uint32_t partition)> all;
     std::function<std::uint64_t()> failures;
-    std::function<bool(std::uint32_t partition)> lines;  // its lines may be passed over one by one
+    std::function<bool(std::uint32_t partition)>
+        lines;  // true if its lines may be skipped one by one
     std::function<bool(std::uint32_t partition, const Step&)> line;
   };
-  // The fair share uses the usage at the last multiple of this time, so that what is known of the
-  // order stays valid for that long.
+  // The fair share uses the usage at the last multiple of this time, so that a known order stays
+  // valid for that long.
   static constexpr Duration kShareStep = seconds(5);
 
-  // `shares` may be null: no fair share. `quota` may be null: no quota. `busy`: the partitions to
-  // go through. `passing`: nullopt if nothing is passed over.
+  // `shares` is null without fair share, `quota` without quota. `busy`: the partitions to go
+  // through. `passing` is nullopt if nothing is skipped.
   Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
         Standings standings, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
         std::optional<Passing> passing);
@@ -175,18 +177,18 @@ class Order {
   // Partition priority and rank of the job that comes next; nullopt: there is none.
   [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front();
   std::optional<LineTurn> next();
-  // Exactly one of these must follow each next(): again() if the line has more jobs, else done().
+  // After each next(), call exactly one of these: again() if the line has more jobs, else done().
   void again(const LineTurn& turn);
   void done(const LineTurn& turn);
   // The turn's line has started a job, so the usage of its user and its tenant has grown.
   void started(const LineTurn& turn);
-  void usage_grew() { ++version_; }  // the use of some tenant's quota has grown
-  // A note of the line's place, made at its first turn for the next plan, if that plan wants one.
-  // nullopt: a Step cannot describe it.
+  void usage_grew() { ++version_; }  // the use of a tenant's quota has grown
+  // A note of the line's place for the next plan, made at the line's first turn; nullopt if the
+  // next plan needs none, or if a Step cannot describe the place.
   [[nodiscard]] bool wants_note(const LineTurn& turn) const { return tenants_[turn.tenant].noting; }
   void note(const LineTurn& turn, std::optional<Step> step);
 
-  // Lines that were looked at and have more jobs, except lines of partitions that were passed over.
+  // Lines that were looked at and have more jobs, except lines of partitions that were skipped.
   // Call it at the end of a plan.
   std::vector<LineTurn> drain();
 
@@ -206,13 +208,14 @@ class Order {
     std::uint32_t partition = 0;
     std::uint32_t priority = 0;
     FairWalk walk;
-    std::vector<User> users;                  // by share
-    bool built = false;                       // walk and users are built
-    bool skipped = false;                     // all of its lines, or all the rest, are passed over
-    bool stepping = false;                    // so far all its lines were passed over
-    bool noting = false;                      // its lines are noted for the next plan
-    std::uint32_t step = 0;                   // lines that were passed over
-    std::uint64_t failures = 0, version = 0;  // at the last question whether to pass over all of it
+    std::vector<User> users;  // by share
+    bool built = false;       // walk and users are built
+    bool skipped = false;     // all of its lines, or all remaining ones, are skipped
+    bool stepping = false;    // so far all its lines were skipped
+    bool noting = false;      // its lines are noted for the next plan
+    std::uint32_t step = 0;   // number of skipped lines
+    std::uint64_t failures = 0,
+                  version = 0;  // values when it was last checked whether to skip all of it
   };
   static bool later(const OrderKey& a, const OrderKey& b);
   void build(Tenant& tenant);

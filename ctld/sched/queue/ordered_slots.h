@@ -1,7 +1,7 @@
 // An ordered list of slot numbers (u32) that knows positions: insert, erase and "how many are
 // before" take O(log n) comparisons, appending and taking the first O(1) amortised; an element
-// takes about 5 bytes. The records themselves lie elsewhere. Each call gets the order as less(slot,
-// slot), a strict total order that must not change while a slot is in the list.
+// takes about 5 bytes. The records themselves lie elsewhere. Each call is given the order as
+// less(slot, slot), a strict total order that must not change while a slot is in the list.
 //
 // Three fixed levels: groups of leaves of slots. A leaf holds kLeaf slots, a group kGroup leaves;
 // groups are a plain vector, so a million elements are some 60 groups.
@@ -35,7 +35,7 @@ class OrderedSlots {
   [[nodiscard]] std::uint32_t operator[](Cursor c) const {
     return groups_[c.group].leaves[c.leaf][c.at];
   }
-  // The slot `n` places further, or fewer if the leaf ends: a walk will soon need its record.
+  // The slot `n` places further, or fewer if the leaf ends; for prefetching its record.
   [[nodiscard]] std::uint32_t soon(Cursor c, std::size_t n) const {
     const Leaf& leaf = groups_[c.group].leaves[c.leaf];
     return leaf[std::min(c.at + n, leaf.size() - 1)];
@@ -104,12 +104,12 @@ class OrderedSlots {
     std::size_t count = 0;
   };
 
-  // The first element that is not `before`, or one past the end of the very last leaf. A place
-  // between two leaves is given as the end of the earlier one.
+  // The first element that is not `before`, or the end of the last leaf. A place between two leaves
+  // is returned as the end of the earlier one.
   template <class Before>
   Cursor find(Before&& before) const {
     const auto last_starting_before = [&](std::size_t n, auto&& first_of) {
-      std::size_t low = 0, high = n;  // the last whose first element is before; else 0
+      std::size_t low = 0, high = n;  // the last leaf whose first element is before; else 0
       while (high - low > 1) {
         const std::size_t mid = (low + high) / 2;
         (before(first_of(mid)) ? low : high) = mid;

@@ -47,14 +47,14 @@ void JobIndex::insert(std::uint32_t slot, const WaitingPool& pool) {
   ++used_;
 }
 
-// Backward shift: later entries of the same run move up, so no tombstones pile up.
+// Backward shift: later entries of the same run move up, so no tombstones accumulate.
 void JobIndex::erase(JobId job, const WaitingPool& pool) {
   const std::size_t mask = buckets_.size() - 1;
   std::size_t hole = home(job);
   while (pool[buckets_[hole]].job != job) hole = (hole + 1) & mask;
   for (std::size_t i = (hole + 1) & mask; buckets_[i] != kEmpty; i = (i + 1) & mask) {
     const std::size_t from_home = (i - home(pool[buckets_[i]].job)) & mask;
-    if (from_home < ((i - hole) & mask)) continue;  // its home lies behind the hole
+    if (from_home < ((i - hole) & mask)) continue;  // its own bucket comes after the gap
     buckets_[hole] = buckets_[i];
     hole = i;
   }
@@ -261,7 +261,8 @@ void Queue::unplace(std::uint32_t index) {
   if (user->second.empty()) users.erase(user);
 }
 
-// A class without jobs is kept for a while, as the next job of its kind will probably come soon.
+// A class without jobs is kept for a while, because the next job of its kind will probably come
+// soon.
 void Queue::retire(std::uint32_t c) {
   if (!std::exchange(classes_[c]->listed_idle, true)) idle_.push_back(c);
   if (idle_.size() <= kMaxIdleClasses) return;
@@ -275,7 +276,7 @@ void Queue::retire(std::uint32_t c) {
 }
 
 std::size_t Queue::bytes() const {
-  // Leaves are filled to three quarters on average, in two orders.
+  // Estimates that leaves are three quarters full on average, in two orders.
   return pool_.bytes() + index_.bytes() + size_ * 2 * sizeof(std::uint32_t) * 4 / 3;
 }
 

@@ -1,10 +1,10 @@
 // The waiting jobs, in order: rank of their class (higher first), priority (higher first),
 // queued_since (earlier first), id.
 //
-// Jobs that cannot be told apart by any placement (equal ClassKey) form a class, so a plan's cost
-// follows classes, not jobs. The jobs of one class and one user (a leaf of the fair-share tree)
-// form a line. Each partition keeps its lines by user, in the order of their first jobs, and all of
-// its jobs (to know how many stand in front). A waiting job costs about 70 bytes; queueing and
+// Jobs that are equal for every placement (equal ClassKey) form a class, so a plan's cost follows
+// classes, not jobs. The jobs of one class and one user (a leaf of the fair-share tree) form a
+// line. Each partition keeps its lines by user, in the order of their first jobs, and all of its
+// jobs (to know how many precede a job). A waiting job costs about 70 bytes; queueing and
 // unqueueing cost O(log jobs).
 #pragma once
 
@@ -30,7 +30,7 @@ struct Waiting {
   std::uint32_t startable = 0;  // elements of an array that may start now
   std::uint32_t line = 0;
   std::int32_t rank = 0;
-  bool raised : 1 = false;          // the rank was raised by waiting
+  bool raised : 1 = false;          // true if the rank was raised while it waited
   std::uint32_t namesake : 31 = 0;  // see NamesakesApart
   std::int64_t own_priority = 0;    // the part of priority that counts only inside its tenant
 };
@@ -43,8 +43,8 @@ inline bool before(const Waiting& a, const Waiting& b) {
   return a.job < b.job;
 }
 
-// The order between the first jobs of queues, which may belong to several tenants. What a tenant
-// adds to the priority of its own jobs does not count between tenants.
+// The order between the first jobs of queues, which may belong to several tenants. A priority that
+// a tenant gives its own jobs does not count between tenants.
 inline bool before_others(const Waiting& a, const Waiting& b) {
   if (a.rank != b.rank) return a.rank > b.rank;
   const std::int64_t of_a = a.priority - a.own_priority, of_b = b.priority - b.own_priority;
@@ -87,10 +87,9 @@ class JobIndex {
   std::size_t used_ = 0;
 };
 
-// Whether a class can start at all, with all jobs gone. It is kept until nodes or partitions
-// change.
+// Whether a class could start if all jobs were gone. It is kept until nodes or partitions change.
 struct Standing {
-  std::uint64_t generation = 0;  // of the replica; 0 = never computed
+  std::uint64_t generation = 0;  // generation of the replica; 0 = never computed
   Verdict verdict;               // Reason::none = it can
 };
 
@@ -100,19 +99,19 @@ struct NodeChoice {
   std::uint32_t node_set = 0;  // the class's own set if there is no other choice
 };
 
-// The members that a plan reads of every line come first, so that they lie together in memory.
+// The members that a plan reads of every line come first, so that they are adjacent in memory.
 struct JobClass {
   std::uint32_t index = 0;  // Queue::job_class()
   std::uint32_t lines = 0;  // lines with jobs
   Standing standing;
-  Resources least;                      // a job of it takes at least this
-  std::vector<NodeChoice> choices;      // those with all required nodes, if it names any
-  std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
+  Resources least;                  // a job of it takes at least this
+  std::vector<NodeChoice> choices;  // those that have all required nodes, if the class names any
+  std::uint32_t node_set = 0;       // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
-  // Numbers of RequestKeys, by choice of nodes. Empty: when a job of the class finds no place, that
-  // says nothing about other classes or later plans.
+  // Numbers of RequestKeys, by choice of nodes. Empty: a job of the class that finds no place says
+  // nothing about other classes or later plans.
   std::vector<std::uint32_t> requests;
-  std::uint64_t requests_generation = 0;  // 0 = never made
+  std::uint64_t requests_generation = 0;  // generation for which they were made; 0 = never
   ClassKey key;
   Demand demand;
   // The last verdict that a plan has given. It is kept while plans give only news
@@ -123,7 +122,7 @@ struct JobClass {
     std::uint64_t changes = 0;  // PartitionQueue::changes, if of_rest depends on the queue
   };
   Told told;
-  bool listed_idle = false;  // in Queue's list of classes that have run empty
+  bool listed_idle = false;  // true if it is in Queue's list of classes without jobs
 };
 
 inline constexpr std::uint32_t kNoShare = std::numeric_limits<std::uint32_t>::max();
@@ -144,9 +143,9 @@ using Lines = std::set<LinePlace>;
 // A partition's waiting jobs.
 struct PartitionQueue {
   std::uint32_t priority = 0;
-  std::uint64_t changes = 0;             // jobs that have come or gone
-  OrderedSlots jobs;                     // of all users
-  std::map<std::uint32_t, Lines> users;  // by ShareId; kNoShare: no tenant. No entry is empty
+  std::uint64_t changes = 0;             // counts jobs that have come or gone
+  OrderedSlots jobs;                     // jobs of all users
+  std::map<std::uint32_t, Lines> users;  // by ShareId (kNoShare: no tenant); no entry is empty
 };
 
 class Queue {
@@ -162,20 +161,20 @@ class Queue {
   [[nodiscard]] const Waiting& operator[](std::uint32_t slot) const { return pool_[slot]; }
   [[nodiscard]] JobClass& job_class(std::uint32_t index) { return *classes_[index]; }
   [[nodiscard]] const JobClass& job_class(std::uint32_t index) const { return *classes_[index]; }
-  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // every index is smaller
+  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // greater than every index
   // The job's slot; nullopt: the job does not wait.
   [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
     return index_.find(job, pool_);
   }
   [[nodiscard]] const Line& line(std::uint32_t index) const { return lines_[index]; }
-  [[nodiscard]] std::uint32_t namesake_of(JobId job) const {  // 0: it does not wait
+  [[nodiscard]] std::uint32_t namesake_of(JobId job) const {  // 0: the job does not wait
     const auto slot = index_.find(job, pool_);
     return slot ? pool_[*slot].namesake : 0;
   }
   // Partitions with waiting jobs, by number.
   [[nodiscard]] const std::vector<std::uint32_t>& busy() const { return busy_; }
   [[nodiscard]] const PartitionQueue& partition(std::uint32_t id) const { return partitions_[id]; }
-  // How many waiting jobs of the partition are in front of this one (an array counts as one).
+  // How many waiting jobs of the partition precede this one (an array counts as one).
   [[nodiscard]] std::size_t in_front_of(const Waiting& job, PartitionId partition) const;
 
   [[nodiscard]] std::size_t bytes() const;  // memory of all waiting jobs
@@ -183,7 +182,7 @@ class Queue {
 
  private:
   std::uint32_t intern(const ClassKey& key, const PartitionChanged& partition);
-  // True if the job waits already with this class; then it is as the change says.
+  // True if the job waits already with this class; then it is updated.
   bool has(const ClassKey& key, const JobsQueued::Job& job);
   void insert(std::uint32_t class_index, const JobsQueued::Job& job);
   std::uint32_t line_for(std::uint32_t class_index, std::uint32_t share);
@@ -207,7 +206,7 @@ class Queue {
   std::vector<std::unique_ptr<JobClass>> classes_;
   std::vector<std::uint32_t> free_classes_;
   std::unordered_map<ClassKey, std::uint32_t, KeyHash> class_of_;
-  std::deque<std::uint32_t> idle_;  // classes that ran empty, oldest first; may have jobs again
+  std::deque<std::uint32_t> idle_;  // classes without jobs, oldest first; some may have jobs again
   std::deque<Line> lines_;
   std::vector<std::uint32_t> free_lines_;
   std::unordered_map<std::uint64_t, std::uint32_t> line_of_;  // class and user

@@ -1,11 +1,11 @@
-// Requests, across partitions. Classes that ask the same of the same nodes have one demand id,
-// whoever owns them; with the same limit and flavor they have one request. What a plan has learnt
-// about one of them holds for all.
+// Requests, across partitions. Classes that ask the same of the same nodes share one demand id,
+// whoever owns them; with the same limit and flavor they also share one request. What a plan has
+// found out for one of them is valid for all.
 //
-// A request that found no place stays failed until room grows on some node; reopen() is told which.
-// The failure counts for jobs at the place in the order (partition priority, rank) where it was
-// noted, and for lower places: more reservations stand in their way. For higher places perhaps
-// fewer do.
+// A request that found no place stays failed until resources become free on a node; reopen() is
+// told which. The failure counts for jobs at the place in the order (partition priority, rank)
+// where it was noted, and for lower places, which more reservations block. Higher places are
+// perhaps blocked by fewer.
 #pragma once
 
 #include <map>
@@ -39,7 +39,7 @@ class RequestKeys {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   // Numbers stay valid until begin() gets another generation.
-  void begin(std::uint64_t generation);  // of Eligible: its sets and their numbers
+  void begin(std::uint64_t generation);  // generation of Eligible: its sets and their numbers
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
   // The number of the set's nodes: equal for sets with equal nodes.
@@ -51,16 +51,16 @@ class RequestKeys {
 
   void forget_failures();
   void failed(std::uint32_t request, Place place);
-  [[nodiscard]] std::uint64_t failures() const { return count_; }  // noted so far
-  // A failure of the request itself was noted, at this place or at a higher one.
+  [[nodiscard]] std::uint64_t failures() const { return count_; }  // failures noted so far
+  // True if a failure of the request itself was noted, at this place or at a higher one.
   [[nodiscard]] bool fails(std::uint32_t request, Place place) const {
     return requests_[request].failed && place <= requests_[request].failed_at;
   }
-  // A failure of the request, or of one that asks for no more, was noted.
+  // True if a failure of the request, or of one that asks for no more, was noted.
   bool known_to_fail(std::uint32_t request, Place place);
 
-  // Room has grown on the node: clears the failures of requests on it for which could(request) is
-  // true; returns true if there were any.
+  // Resources became free on the node: clears the failures of requests on it for which
+  // could(request) is true; returns true if there were any.
   template <class Could>
   bool reopen(std::uint32_t node, Could&& could) {
     bool some = false;
@@ -86,7 +86,8 @@ class RequestKeys {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> by_key_;
   std::vector<RequestKey> requests_;
   std::uint64_t count_ = 0;
-  std::vector<std::vector<std::uint32_t>> failures_;  // requests, by nodes; some may be open again
+  std::vector<std::vector<std::uint32_t>>
+      failures_;  // failed requests, by nodes; some may be open again
 };
 
 }  // namespace gantry::sched

@@ -94,7 +94,7 @@ void Charges::count_anew() {
   jobs_of_.assign(nodes, {});
   busy_.clear();
   for (std::uint32_t& tenant : tenants_)
-    if (tenant >= nodes) tenant = kNoIndex;  // the change of its partition is still to come
+    if (tenant >= nodes) tenant = kNoIndex;  // the change of its partition will come later
   std::vector<JobId> jobs;
   jobs.reserve(held_.size());
   for (const auto& [job, held] : held_) jobs.push_back(job);

@@ -1,6 +1,6 @@
 // The charges of running jobs to the quota of their tenants. They follow placements, the tenant of
-// each partition, the flavor of each node, and the tenancy itself. The charge of a job is
-// remembered as it was made, so giving it back is the exact inverse.
+// each partition, the flavor of each node, and the tenancy itself. The charge of a job is stored as
+// it was made, so removing it is the exact inverse.
 #pragma once
 
 #include <map>
@@ -26,9 +26,9 @@ class Charges {
   void place(const JobPlaced& job);  // replaces the charge of a job that is known
   void release(JobId job, NodeId node);
   void set_end(JobId job, std::optional<Instant> ends_by);
-  void settle();  // call it before the tree is used; counts anew if needed
+  void settle();  // call it before the tree is used; counts again if needed
 
-  // True: there are no tenants, and the functions below have nothing to tell.
+  // True if there are no tenants; then the functions below return nothing.
   [[nodiscard]] bool none() const { return tree_->size() == 0; }
   [[nodiscard]] QuotaTree& tree() { return *tree_; }
   [[nodiscard]] const QuotaTree& tree() const { return *tree_; }
@@ -45,7 +45,7 @@ class Charges {
   }
   struct RunningJob {
     JobId job{};
-    std::optional<Instant> ends_by;  // by its limit
+    std::optional<Instant> ends_by;  // end by its limit
   };
   [[nodiscard]] const std::vector<RunningJob>& jobs_of(std::uint32_t tenant) const {
     return jobs_of_[tenant];
@@ -69,7 +69,7 @@ class Charges {
   struct Held {
     PartitionId partition{};
     std::uint32_t tenant = kNoIndex;  // as charged
-    std::size_t at = 0;               // its place in jobs_of_[tenant]
+    std::size_t at = 0;               // its index in jobs_of_[tenant]
     std::optional<Instant> ends_by;
     std::vector<Part> parts;
   };

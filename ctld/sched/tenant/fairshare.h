@@ -11,7 +11,7 @@
 // account's best user.
 //
 // Usage here is the decayed amount plus the present rate times kEntryCharge, so that a burst of
-// starts is seen at once; when a job ends, that part is gone again.
+// starts counts at once; that part disappears when a job ends.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ double charge_rate(const Tenancy& tenancy, const QuotaNeed& need);
 
 struct FairRank {
   ShareId leaf;
-  std::uint32_t rank = 0;  // n (the number of leaves) is the best; equals share the better one
+  std::uint32_t rank = 0;  // n (the number of leaves) is the best; equal ones share the better rank
   double level = 0;        // LF among its siblings
 };
 
@@ -47,10 +47,10 @@ class ShareTree {
   [[nodiscard]] std::optional<ShareId> parent(ShareId id) const { return at(id).parent; }
   [[nodiscard]] const std::vector<ShareId>& children(ShareId id) const { return at(id).children; }
   [[nodiscard]] ShareId root_of(ShareId id) const;
-  // Counts the changes of nodes in the tree of this root.
+  // Counts the changes of nodes in the tree with this root.
   [[nodiscard]] std::uint64_t version(ShareId root) const { return at(root).version; }
 
-  // Usage for the order, as of `now`.
+  // The usage by which nodes are ordered, as of `now`.
   [[nodiscard]] double usage(ShareId id, Instant now) const;
   // shares / usage: it orders siblings as LF does.
   [[nodiscard]] double among_siblings(ShareId id, Instant now) const;
@@ -72,10 +72,10 @@ class ShareTree {
     bool known = false;
     std::optional<ShareId> parent;
     std::uint32_t shares = 1;
-    std::uint64_t shares_below = 0;  // of its children
+    std::uint64_t shares_below = 0;  // sum of its children's shares
     DecayedUsage usage;
     double planned = 0;         // rate added by charge()
-    std::uint64_t version = 0;  // the number of changes, of a root
+    std::uint64_t version = 0;  // number of changes, if it is a root
     std::vector<ShareId> children;
   };
   struct Ranked {
@@ -90,7 +90,7 @@ class ShareTree {
                   std::vector<FairRank>& out) const;
 
   std::vector<Node> nodes_;       // by id
-  std::vector<ShareId> charged_;  // leaves
+  std::vector<ShareId> charged_;  // leaves charged by the plan
   Duration half_life_ = hours(7 * 24);
 };
 

@@ -16,7 +16,7 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? kUnlimited : -kUnlimited;
   return sum;
 }
-// The part of a use that is not covered by what a node keeps to itself.
+// The part of a use that exceeds what a node keeps to itself.
 std::int64_t beyond(std::int64_t usage, std::int64_t local) {
   return local == kUnlimited ? 0 : std::max<std::int64_t>(0, usage - local);
 }
@@ -31,7 +31,7 @@ QuotaTree::QuotaTree(TenancyPtr tenancy) : tenancy_(std::move(tenancy)) {
   stamps_.resize(nodes.size(), 0);
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (nodes[n].parent != kNoIndex) depth_[n] = depth_[nodes[n].parent] + 1;
-  // Children have the greater index, so the tree is summed from the end.
+  // Children have greater indexes, so the sum over the tree starts at the end.
   for (std::size_t n = nodes.size(); n-- > 0;) {
     const QuotaNode& node = nodes[n];
     GANTRY_ASSERT(node.limits.size() == flavors, "a quota node without limits for each flavor");

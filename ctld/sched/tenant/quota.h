@@ -35,7 +35,7 @@ struct QuotaNeed {
 };
 
 struct QuotaCell {
-  std::uint32_t node = kNoIndex;  // the node on the path to the root where it does not fit
+  std::uint32_t node = kNoIndex;  // the node on the path to the root where the need does not fit
   std::uint32_t flavor = 0;
   Resource resource = Resource::gpu;
 };
@@ -43,9 +43,9 @@ struct QuotaCell {
 // Whether a need fits a tenant's quota, and what it would borrow.
 struct QuotaFit {
   bool fits = false;
-  bool borrows = false;           // somewhere on the path
+  bool borrows = false;           // borrows at one node of the path at least
   std::uint32_t levels = 0;       // bit 31 - k: borrows k steps below the root; less is better
-  std::optional<QuotaCell> cell;  // why it does not fit
+  std::optional<QuotaCell> cell;  // the first cell in which it does not fit
   std::int64_t would_use = 0;     // usage of that cell at that node, with the need
   std::int64_t limit = 0;         // the most that may be used there (nominal plus borrowing)
   bool tenant_limit = false;      // the limit is the tenant's own, not a cohort's
@@ -57,20 +57,23 @@ class QuotaTree {
 
   [[nodiscard]] const Tenancy& tenancy() const { return *tenancy_; }
   [[nodiscard]] std::size_t size() const { return tenancy_->nodes.size(); }
-  [[nodiscard]] std::uint32_t depth(std::uint32_t node) const { return depth_[node]; }  // 0: a root
+  [[nodiscard]] std::uint32_t depth(std::uint32_t node) const {
+    return depth_[node];
+  }  // 0 = a root
 
-  void add(std::uint32_t node, const QuotaNeed& need);     // at a tenant
-  void remove(std::uint32_t node, const QuotaNeed& need);  // exact inverse
+  void add(std::uint32_t node, const QuotaNeed& need);     // for a tenant's node
+  void remove(std::uint32_t node, const QuotaNeed& need);  // exact inverse of add()
 
   [[nodiscard]] std::int64_t available(std::uint32_t node, std::uint32_t flavor, Resource r) const;
-  // available() as if nothing ran anywhere; a larger need can never start.
+  // available() as if no job ran anywhere; a larger need can never start.
   [[nodiscard]] std::int64_t potential(std::uint32_t node, std::uint32_t flavor, Resource r) const;
   [[nodiscard]] std::int64_t usage(std::uint32_t node, std::uint32_t flavor, Resource r) const;
   [[nodiscard]] std::int64_t subtree(std::uint32_t node, std::uint32_t flavor, Resource r) const;
   [[nodiscard]] std::int64_t local(std::uint32_t node, std::uint32_t flavor, Resource r) const;
 
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const QuotaNeed& need) const;
-  // The first cell in which the need is more than potential(); nullopt = it can fit one day.
+  // The first cell in which the need is more than potential(); nullopt if it can fit when others
+  // leave.
   [[nodiscard]] std::optional<QuotaCell> never_fits(std::uint32_t tenant,
                                                     const QuotaNeed& need) const;
 
@@ -81,13 +84,13 @@ class QuotaTree {
   // 0 = it borrows nothing. A node of weight 0 has a larger value than all others; two such nodes
   // compare without their weights.
   [[nodiscard]] std::int64_t share_value(std::uint32_t node, const QuotaNeed& need) const;
-  // Fills `values` with the share values of the nodes from the root's child down to the tenant, as
-  // many as there is room for.
+  // Fills `values` with the share values of the nodes from the root's child down to the tenant;
+  // stops when `values` is full.
   void share_values(std::uint32_t tenant, const QuotaNeed& need,
                     std::span<std::int64_t> values) const;
 
   // Grows with every change of usage at the tenant or in a cohort above it, except the root. While
-  // it is the same, QuotaFit::levels and share_values() are the same.
+  // it does not change, QuotaFit::levels and share_values() do not change either.
   [[nodiscard]] std::uint64_t stamp(std::uint32_t tenant) const;
 
   // Checks that the usage of every node is the sum over `uses`; returns "" or the first difference.

@@ -133,7 +133,8 @@ void Timeline::sort_freed() {
 
 void Timeline::take_off(Checkpoint& point, const Room& need) {
   point.spare -= need;
-  // A node that shrank under its jobs may have negative amounts of what is not asked for.
+  // A node that shrank while its jobs run may have negative amounts of resources that the job does
+  // not ask for.
   const auto there = [](auto spare, auto asked) {
     return asked == decltype(asked){} || spare >= decltype(spare){};
   };
@@ -210,7 +211,7 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
     for (Checkpoint& c : ahead.checkpoints)
       if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;
     ahead.reservations.erase(mine);
-    // A checkpoint stands where a reservation begins. If it stayed here, nothing would update it.
+    // Keeps this checkpoint where a reservation begins: nothing would update it at another time.
     if (std::none_of(ahead.reservations.begin(), ahead.reservations.end(),
                      [&](const Held& r) { return r.from == start; }))
       std::erase_if(ahead.checkpoints, [&](const Checkpoint& c) { return c.at == start; });

@@ -1,16 +1,17 @@
-// The view ahead: what is free when, by the limits of running jobs and by the plans made so far.
+// The timeline: what is free when, by the limits of running jobs and by the plans made so far.
 //
 // It is exact, without time slots: running jobs are kept in the order of their ends, and a node on
-// which a plan has reserved room carries a few checkpoints: the room left from each reservation's
-// start on. Between checkpoints room only grows, so the least room over a span is that at its start
-// and at the checkpoints inside it. A search for the earliest start walks the ends in order and
-// looks only at nodes where something is given back; a job that fits soon costs few steps.
+// which a plan has reserved something carries a few checkpoints: what is left from each
+// reservation's start on. Between checkpoints free resources only grow, so the least over a span is
+// that at its start and at the checkpoints inside it. A search for the earliest start walks along
+// the ends in order and looks only at nodes where something is released; a job that fits soon costs
+// few steps.
 //
-// Reservations name concrete nodes and bind every job that uses those nodes, whatever the
-// partition. They last for one plan: begin() forgets them; what is kept for longer (reservations.h)
-// is reserved again at the beginning of the next plan.
+// Reservations name particular nodes and bind every job that uses those nodes, whatever the
+// partition. They last for one plan: begin() forgets them; reservations that are kept for longer
+// (reservations.h) are entered again at the beginning of the next plan.
 //
-// Windows close nodes (windows.h). Every question is for the job for which Windows::speak_for() was
+// Windows close nodes (windows.h). Every answer is for the job for which Windows::speak_for() was
 // called.
 #pragma once
 
@@ -28,20 +29,21 @@ namespace gantry::sched {
 
 class Timeline {
  public:
-  // A job past its limit is about to end: it is taken to end this long from now.
+  // A job past its limit will end soon: it is assumed to end this long from now.
   static constexpr Duration kOverdue = seconds(1);
   static constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
   Timeline(const Grid& grid, const Running& running, Windows& windows)
       : grid_(grid), running_(running), windows_(windows) {}
 
-  // Begins a plan without reservations; questions are for jobs that name no window.
+  // Begins a plan without reservations; answers are for jobs that name no window.
   void begin(Instant now);
-  // Like begin(), but the reservations stay; the caller lifts those on nodes that have changed.
+  // Like begin(), but the reservations stay; the caller removes those on nodes that have changed.
   void resume(Instant now);
-  void clear(std::uint32_t node);  // as if never reserved, if no reservation is left
+  void clear(std::uint32_t node);  // as if nothing was ever reserved, if no reservation is left
   template <class F>
-  void each_reserved(std::uint32_t node, F&& f) const {  // calls f(job)
+  void each_reserved(std::uint32_t node,
+                     F&& f) const {  // calls f(job) for each job with a reservation on the node
     if (reserved_.test(node))
       for (const Held& r : ahead_[node].reservations) f(r.job);
   }
@@ -54,38 +56,39 @@ class Timeline {
   // counting reservations. Later ends of running jobs are not needed: they only add room.
   [[nodiscard]] std::uint32_t fits(std::uint32_t node, const Demand& demand, Instant from,
                                    Instant until, const Room& room) const;
-  // fits(...) >= tasks, for callers that ask only that; it is cheaper.
+  // The same as fits(...) >= tasks, but cheaper.
   [[nodiscard]] bool holds(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                            const Room& room, std::uint32_t tasks) const {
     return may_fit_less(node) ? fits(node, demand, from, until, room) >= tasks
                               : sched::holds(demand, grid_.room(node), room, tasks);
   }
-  // After this start time fits() may answer less for the same room; nullopt: it does not.
+  // The start time after which fits() may return less for the same room; nullopt if there is none.
   [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
                                                   Instant until) const;
 
-  // Notes that this plan starts a job now; the grid has been told already.
+  // Notes that this plan starts a job now; the grid has the start already.
   void started(const Demand& demand, const std::vector<Share>& shares,
                std::optional<Instant> until);
 
   // The earliest start after now, and not before `from`, at which the class's next job fits without
   // delaying a reservation; nullopt if the known ends never make room, or not before `before`.
-  // `steps` grows by the ends looked at.
+  // `steps` grows by the number of ends examined.
   std::optional<Slot> earliest(const JobClass& cls, const Bits& allowed, Instant from,
                                std::uint64_t& steps, Instant before = kNever);
   void reserve(const JobClass& cls, const Slot& slot, JobId job);
-  // reserve() for a start that was found in an earlier plan; false if there is no room any more.
+  // reserve() for a start that was found in an earlier plan; returns false if it does not fit any
+  // more.
   bool keep(const JobClass& cls, JobId job, Instant start, const std::vector<Share>& shares);
-  void lift(JobId job, Instant start, const std::vector<Share>& shares);  // takes it out again
+  void lift(JobId job, Instant start, const std::vector<Share>& shares);  // removes it again
 
   // Notes that a running job will leave by `by` and not at its limit; call it before
-  // Running::set_end(). moved() with the times exchanged takes it back.
+  // Running::set_end(). moved() with the times exchanged undoes it.
   void moved(const Placement& placement, Instant by, std::optional<Instant> limit);
 
-  // The room on the node at a time, by the limits, before reservations are taken off.
+  // The free resources of the node at a time, by the limits of jobs, before reservations are
+  // subtracted.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
-  // A job, other than `but`, that has reserved something of the node for some time in [from,
-  // until).
+  // A job, other than `but`, that has reserved something of the node for a part of [from, until).
   [[nodiscard]] std::optional<JobId> reserved_in(std::uint32_t node, Instant from, Instant until,
                                                  JobId but) const;
 
@@ -96,18 +99,18 @@ class Timeline {
     JobId job;
     Instant from, until;
     Room room;
-    std::uint32_t tasks = 0;  // tells two elements of an array apart that begin at one time
+    std::uint32_t tasks = 0;  // distinguishes two elements of an array that begin at the same time
   };
   struct Checkpoint {
     Instant at;
-    Room spare;  // free then, running jobs and reservations taken off
+    Room spare;  // free then, without running jobs and reservations
   };
   struct Ahead {
     std::vector<Held> reservations;
     std::vector<Checkpoint> checkpoints;  // by time
   };
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
-  // A reservation or a window may be in the way at some time.
+  // True if a reservation or a window may limit the node at some time.
   [[nodiscard]] bool may_fit_less(std::uint32_t node) const {
     return reserved_.test(node) || windows_.closed(node);
   }
@@ -125,7 +128,7 @@ class Timeline {
   std::vector<Ahead> ahead_;  // by node; empty except for reserved nodes
   std::vector<Freed> freed_;  // the first sorted_freed_ are sorted by time, then node
   std::size_t sorted_freed_ = 0;
-  std::vector<Freed> started_;  // those that jobs started by this plan give back
+  std::vector<Freed> started_;  // what jobs started by this plan release
   WalkNotes notes_;
 };
 

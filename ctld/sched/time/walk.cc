@@ -13,8 +13,9 @@ namespace {
 
 using Note = WalkNotes::Note;
 
-// The moments at which room comes back: the ends of running jobs, of jobs that this plan starts, of
-// its reservations, and of windows; and moments after which a reservation is too near for a start.
+// The moments at which resources become free: the ends of running jobs, of jobs that this plan
+// starts, of its reservations, and of windows; and moments after which a reservation is too near
+// for a start.
 class EndsAhead {
  public:
   EndsAhead(const WalkInput& in, bool one_by_one) : in_(in), one_by_one_(one_by_one) {
@@ -25,7 +26,7 @@ class EndsAhead {
     while (window_ < in.windows.all().size() && in.windows.all()[window_].until <= now) ++window_;
   }
 
-  // The next moment at which something is given back; nullopt: there is none.
+  // The next moment at which something is released; nullopt if there is none.
   [[nodiscard]] std::optional<Instant> next_time() const {
     std::optional<Instant> next;
     const auto offer = [&](Instant at) { next = next ? std::min(*next, at) : at; };
@@ -41,7 +42,7 @@ class EndsAhead {
   void expires(Instant at, std::uint32_t node) { expiring_.push({at, node}); }
 
   // Calls back(node, room) for what ends by `at`: all of it, or (one by one) only until some() is
-  // true; next_time() then stays for the rest.
+  // true; then next_time() stays the same for the rest.
   template <class Back, class Some>
   void advance(Instant at, bool skipping, Back&& back, Some&& some) {
     const OrderedSlots& ends = in_.running.ends();
@@ -67,7 +68,7 @@ class EndsAhead {
   }
 
  private:
-  // Prefetches: a walk along thousands of ends mostly waits for memory.
+  // Prefetches, because a walk along thousands of ends mostly waits for memory.
   void fetch_soon(const OrderedSlots& ends) {
     __builtin_prefetch(&in_.running.end_of(ends.soon(running_, 16)));
     const End& end = in_.running.end_of(ends.soon(running_, 8));
@@ -112,8 +113,8 @@ class FitCount {
     in_domain.tasks -= was;
   }
 
-  // True if the job could fit on the nodes with the most room. If one domain must have all of it,
-  // only a domain with a node that has changed can have become enough.
+  // True if the job could fit on the nodes with the most free resources. If one domain must hold
+  // all of it, only a domain with a changed node can have become sufficient.
   [[nodiscard]] bool possible(std::span<const std::uint32_t> changed) const {
     if (nodes_ < d_.min_nodes || tasks_ < d_.tasks) return false;
     std::uint64_t nodes = 0, tasks = 0;
@@ -136,10 +137,10 @@ class FitCount {
   };
   const Grid& grid_;
   const Demand& d_;
-  std::vector<std::uint32_t> by_fit_;  // nodes by tasks that fit
+  std::vector<std::uint32_t> by_fit_;  // nodes by the number of tasks that fit
   std::uint64_t nodes_ = 0, tasks_ = 0;
-  std::optional<std::uint32_t> level_;              // of the topology, if one domain must have all
-  std::unordered_map<std::uint32_t, Sum> domains_;  // of that level
+  std::optional<std::uint32_t> level_;  // topology level, if one domain must hold the whole job
+  std::unordered_map<std::uint32_t, Sum> domains_;  // by domain of that level
 };
 
 class Walk {
@@ -188,13 +189,13 @@ class Walk {
     return Timeline::end_of(start, cls_.key.least_limit());
   }
 
-  // `skipping`: the walk goes to a time, and does not stop where a node gets room on the way.
+  // `skipping`: the walk goes to a time, without stopping where a node becomes free before.
   void advance(Instant at, bool skipping) {
     ends_.advance(
         at, skipping, [this](std::uint32_t n, const Room& room) { give_back(n, room); },
         [this] { return !dirty_.empty(); });
   }
-  // Gives back everything that ends by then; afterwards each node is looked at.
+  // Releases everything that ends by then; afterwards each node is examined.
   void skip_to(Instant from) {
     ++moment_;
     advance(from, true);
@@ -234,7 +235,7 @@ class Walk {
     return Slot{at, {{*best, d_.tasks}}, {t_.room_at(*best, at)}};
   }
 
-  // The user of the job is not known here, so it counts as a job without a user.
+  // The user of the job is not known here, so the job counts as one without a user.
   std::optional<Neighbours> neighbours_at(Instant at) const {
     if (Neighbours::none(in_.running, cls_)) return std::nullopt;
     return std::optional<Neighbours>(std::in_place, in_.running, in_.grid, cls_, kNoShare, at);
@@ -269,7 +270,7 @@ class Walk {
   std::optional<Slot> try_nodes(Instant at) {
     for (const std::uint32_t n : dirty_) count(n, at);
     if (!possible()) return std::nullopt;
-    // Nodes that are in use now come first: free nodes can serve jobs that start earlier.
+    // Nodes that are in use now come first: free nodes can be used by jobs that start earlier.
     struct Ranked {
       bool free_now;
       std::int32_t cpus;
@@ -307,7 +308,7 @@ class Walk {
   const bool single_;
   const std::uint32_t stamp_;
   EndsAhead ends_;
-  FitCount fits_;             // several nodes only
+  FitCount fits_;             // only for jobs on several nodes
   std::uint32_t moment_ = 0;  // the number of the moment in the walk
   std::vector<std::uint32_t> dirty_;
 };

@@ -1,9 +1,9 @@
 // The walk along the ends of running jobs, for Timeline::earliest().
 //
-// One node: only a node where something is given back can become good enough, so no node is looked
-// at beforehand, and the walk ends at the first one that is. Several nodes: how many tasks fit is
-// noted for every allowed node, and nodes are counted by that number, so that a step which cannot
-// succeed costs one comparison.
+// For a job on one node: only a node where something is released can become sufficient, so no node
+// is examined before that, and the walk ends at the first sufficient one. For several nodes: how
+// many tasks fit is noted for every allowed node, and nodes are counted by that number, so that a
+// step which cannot succeed costs one comparison.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@ namespace gantry::sched {
 
 class Timeline;
 
-// A start on nodes, at once or ahead.
+// A start on nodes, now or later.
 struct Slot {
   Instant start{};
   std::vector<Share> shares;
-  std::vector<Room> room;  // free on each at `start`, before reservations are taken off
+  std::vector<Room> room;  // free on each at `start`, before reservations are subtracted
 };
 
-struct Freed {  // room that a start or a reservation of this plan gives back later
+struct Freed {  // what a start or a reservation of this plan releases later
   Instant at;
   std::uint32_t node = 0;
-  bool reserved = false;  // of a reservation, which Timeline::fits() knows: no room
+  bool reserved = false;  // a reservation, which Timeline::fits() counts: adds nothing here
   Room room;
 };
 
-// The notes of walks about nodes. A note is valid if its stamp is the walk's, so that none has to
-// be cleared between two walks.
+// The notes about nodes during a walk. A note is valid if its stamp is the walk's, so no note has
+// to be cleared between two walks.
 struct WalkNotes {
   struct Note {
     std::uint32_t stamp = 0;
     std::uint32_t fits = 0;
-    std::uint32_t dirty = 0;  // the moment in which it last got room
+    std::uint32_t dirty = 0;  // the moment in which it last became freer
     Room room;
   };
   std::vector<Note> notes;  // by node
@@ -57,7 +57,7 @@ struct WalkInput {
 };
 
 // The earliest start at or after `from` and before `before`, on allowed nodes; `steps` grows by the
-// ends looked at.
+// number of ends examined.
 std::optional<Slot> walk_ends(const WalkInput& input, const JobClass& cls, const Bits& allowed,
                               Instant from, Instant before, std::uint64_t& steps);
 

@@ -32,7 +32,7 @@ void Windows::set(const std::map<std::string, ReservationChanged>& reservations)
 bool Windows::speak_for(const std::string& reservation) {
   own_ = kNone;
   if (reservation.empty()) return true;
-  // The first occurrence of one that comes again: they are sorted by end.
+  // The first occurrence of a recurring window, because windows are sorted by end.
   for (std::uint32_t w = 0; w < windows_.size() && own_ == kNone; ++w)
     if (windows_[w].name == reservation) own_ = w;
   return own_ != kNone;

@@ -10,11 +10,11 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kModeLines = 256;  // lines of jobs that are looked at
-constexpr std::uint32_t kModeParts = 8;  // wants that a job on several nodes makes, at most
+constexpr std::size_t kModeLines = 256;  // lines of jobs that are examined
+constexpr std::uint32_t kModeParts = 8;  // the most wants that a job on several nodes makes
 
-// True if more GPUs, or other ones, would help the class; false if it waits for quota, a window or
-// the like.
+// True if more or other GPUs would help the class; false if it waits for quota, a window or the
+// like.
 bool waits_for_gpus(const JobClass& c) {
   const JobShape& shape = c.key.shape;
   if (shape.gpu_slice.empty() && (shape.gpus_per_node == 0 || shape.gpu_share > 0)) return false;
@@ -35,7 +35,7 @@ class Modes {
   Modes(const Replica& replica, Instant now) : r_(replica) { view_.now = now; }
 
   std::vector<ModeSwitch> run(std::optional<JobId> for_job) {
-    std::optional<std::uint32_t> only;  // a class
+    std::optional<std::uint32_t> only;  // only for this class
     if (for_job) {
       const auto slot = r_.queue().find(*for_job);
       if (!slot) return {};
@@ -62,8 +62,8 @@ class Modes {
   }
 
  private:
-  // GPUs in MIG mode, wherever they are, tell what GPUs of their model can be cut into; not every
-  // driver tells it of a GPU whose MIG mode is off.
+  // GPUs in MIG mode, on any node, show which slices GPUs of their model can have; not every driver
+  // reports this for a GPU whose MIG mode is off.
   [[nodiscard]] std::optional<std::uint32_t> table_of(const std::string& model) const {
     for (std::uint32_t t = 0; t < view_.tables.size(); ++t)
       if (view_.tables[t]->model() == model) return t;
@@ -169,16 +169,16 @@ class Modes {
     for (std::size_t i = 0; i < nodes.size(); ++i)
       view_.wants[first + i % parts].nodes.push_back(nodes[i]);
     for (std::uint32_t w = first; w < view_.wants.size(); ++w)
-      if (view_.wants[w].nodes.empty()) view_.wants[w].nodes.push_back(kNoIndex);  // {} = any
+      if (view_.wants[w].nodes.empty()) view_.wants[w].nodes.push_back(kNoIndex);  // {} = any node
     return first;
   }
 
   void add_jobs() {
     struct Asks {
       const Line* line;
-      std::uint32_t priority;  // of its partition
+      std::uint32_t priority;  // priority of its partition
       OrderedSlots::Cursor at{};
-      std::uint32_t elements = 0;  // of the job at the cursor that are in the view
+      std::uint32_t elements = 0;  // elements of the present job that are in the view
       std::uint32_t want = 0;
     };
     const Queue& queue = r_.queue();
@@ -220,7 +220,7 @@ class Modes {
   MigView view_;
   std::vector<const std::string*> models_;    // by GPU of the view
   std::vector<std::uint32_t> class_of_want_;  // by want
-  std::vector<JobId> real_;                   // by job of the view, less one
+  std::vector<JobId> real_;                   // by index of the view's jobs, minus one
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ std::string limit_text(Duration limit) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / (24 * 60), minutes / 60 % 24, minutes % 60);
 }
 
-// The longest of the usual time limits that is not above `most`; zero if there is none. Nobody
-// would ask for 37 minutes.
+// The longest of the usual time limits that is at most `most`; zero if there is none. Advice to ask
+// for 37 minutes would look odd.
 Duration usual_limit(Duration most) {
   constexpr std::int64_t kUsual[] = {1,   2,   5,   10,  15,  20,   30,   60,   90,    120,
                                      180, 240, 360, 480, 720, 1440, 2880, 4320, 10080, 20160};
@@ -135,7 +135,7 @@ bool is_worth_it(Instant now, const std::optional<Instant>& without, Instant wit
 
 std::vector<Variant> variants_of(const ClassKey& key) {
   std::vector<Variant> out;
-  if (key.het) return out;  // a component starts with the others, whatever it asks itself
+  if (key.het) return out;  // a component starts with the others, whatever its own request is
   smaller(key, out);
   shorter(key, out);
   less_particular(key, out);

@@ -10,7 +10,7 @@ using nvml::Return;
 
 namespace {
 
-// Corrected errors since the last reset; more are suspicious.
+// Corrected errors since the last reset; more than this are suspicious.
 constexpr std::uint64_t kSeldomTooMany = 100'000;
 
 class Faults {
@@ -172,8 +172,8 @@ Result<std::unique_ptr<EventReader>> EventReader::open(const Nvml& nvml, const D
   constexpr std::uint64_t kWanted = nvml::kEventXid | nvml::kEventDoubleBitEcc |
                                     nvml::kEventUnavailable | nvml::kEventRecoveryAction;
   for (const nvml::Device device : found.devices) {
-    if (device == nullptr) continue;  // known, but gone
-    // Old drivers refuse event types that they do not know; all of them know the Xid.
+    if (device == nullptr) continue;  // a known GPU that is gone
+    // Old drivers refuse event types that they do not know; all of them know the Xid event.
     const std::uint64_t types = nvml.event_types(device).value_or(nvml::kEventXid) & kWanted;
     if (auto done = nvml.register_events(device, types | nvml::kEventXid, *set);
         !done && done.error().code != Return::gpu_is_lost)
@@ -189,11 +189,11 @@ EventReader::~EventReader() {
 Answer<std::optional<GpuEvent>> EventReader::wait(std::uint32_t timeout_ms) {
   const auto data = nvml_.wait(set_, timeout_ms);
   if (!data && data.error().code == Return::gpu_is_lost) {
-    // The driver does not say which GPU is lost, so each is asked.
+    // The driver does not tell which GPU is lost, so each is checked.
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       const auto alive = devices_[i] != nullptr ? nvml_.memory(devices_[i]) : Answer<MemoryUse>();
       if (alive || alive.error().code != Return::gpu_is_lost) continue;
-      devices_[i] = nullptr;  // its loss is reported once
+      devices_[i] = nullptr;  // its loss is reported only once
       return GpuEvent{static_cast<std::uint32_t>(i), {}, true};
     }
     return tl::unexpected(data.error());
@@ -224,7 +224,7 @@ EventThread::EventThread(std::unique_ptr<EventReader> reader,
        std::make_shared<Watch>(Watch{std::move(sink), std::move(failed), std::move(reader)}));
 }
 
-// Each wait is a piece of work of its own, so that the thread can be ended between two waits.
+// Each wait is a separate task, so that the thread can be ended between two waits.
 void EventThread::wait(DriverThread& thread, const std::shared_ptr<Watch>& watch) {
   thread.post([&thread, watch] {
     const auto event = watch->reader->wait(kWaitMs);

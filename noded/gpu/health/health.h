@@ -1,5 +1,5 @@
-// Says whether a GPU works as it should. It takes the driver's events, makes checks in between, and
-// probes before and after a job. Each problem is a GpuFault whose cause begins with a word to
+// Decides whether a GPU works as it should: from the driver's events, from checks at intervals, and
+// from probes before and after a job. Each problem is a GpuFault whose cause begins with a word to
 // search for: "gpu-xid-79: ...", "gpu-lost", "gpu-ecc", "gpu-row-remap", "gpu-retired-pages",
 // "gpu-recovery", "gpu-thermal", "gpu-power-brake", "gpu-nvlink", "gpu-no-answer".
 #pragma once
@@ -21,11 +21,10 @@ namespace gantry::gpu {
 struct GpuEvent {
   std::uint32_t gpu = 0;  // GpuDevice::index
   XidEvent xid;           // xid 0: the event is no Xid; call check()
-  bool lost = false;      // the driver itself says that the GPU is gone
+  bool lost = false;      // the driver itself reports that the GPU is gone
 };
 
-// Reads one event set for all GPUs of a discovery. It does not see events from before it was
-// opened.
+// Reads one event set for all GPUs of a discovery. Events from before it was opened are not seen.
 class EventReader {
  public:
   static Result<std::unique_ptr<EventReader>> open(const Nvml& nvml, const Discovery& found);
@@ -33,7 +32,7 @@ class EventReader {
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
-  // Returns the next event, or nothing if none came in time. An error is about the driver as a
+  // Returns the next event, or nullopt if none came in time. An error concerns the driver as a
   // whole.
   Answer<std::optional<GpuEvent>> wait(std::uint32_t timeout_ms);
 
@@ -46,9 +45,9 @@ class EventReader {
 };
 
 // Runs an EventReader on a thread of its own, because NVML offers no descriptor to wait for. `sink`
-// is called on that thread; `failed` is called once, when the driver gives no more events. If a
-// call of the driver never returns, the thread is left behind (driver_thread.h), so the functions
-// must own what they need, also the library.
+// is called on that thread; `failed` is called once, when the driver delivers no more events. If a
+// call of the driver never returns, the thread is abandoned (driver_thread.h), so the functions
+// must own what they need, including the library.
 class EventThread {
  public:
   EventThread(std::unique_ptr<EventReader> reader, std::function<void(const GpuEvent&)> sink,
@@ -63,14 +62,14 @@ class EventThread {
 
 // ---- checks
 
-// How a GPU looked when nothing was wrong, to compare with.
+// The state of a GPU without faults, for comparison.
 struct HealthBaseline {
   std::uint32_t links = 0;  // NVLinks that were up
   static HealthBaseline of(const Nvml& nvml, nvml::Device device);
 };
 
 // Finds everything that is wrong with the GPU now; `since` is `now`. A fault with domain none is
-// worth reporting, but the GPU may be used. Among the other faults, those with `can_wait` need no
+// only reported, and the GPU may be used. Among the other faults, those with `can_wait` need no
 // action before the jobs on the GPU have ended: for example memory that only a reset repairs, or
 // links that are down.
 std::vector<GpuFault> check(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,
@@ -80,20 +79,20 @@ bool can_wait(const GpuFault& fault);
 // ---- probes
 
 struct ProbeReport {
-  std::vector<GpuFault> faults;     // faults that check() found, without those of domain none
-  std::vector<std::uint32_t> left;  // pids of processes that should not be there
+  std::vector<GpuFault> faults;     // faults from check(), without those of domain none
+  std::vector<std::uint32_t> left;  // pids of processes that should have ended
   std::uint64_t memory_used = 0;    // bytes
   [[nodiscard]] bool ok(std::uint64_t may_be_used) const {
     return faults.empty() && left.empty() && memory_used <= may_be_used;
   }
-  // Returns "" when ok; otherwise one clause for each thing that is wrong.
+  // Returns "" if all is well; otherwise one clause for each problem.
   [[nodiscard]] std::string why(std::uint64_t may_be_used) const;
 };
 
-// Memory that an idle GPU or slice may have in use: the driver keeps it for its own contexts.
+// Memory that may be in use on an idle GPU or slice: the driver keeps it for its own contexts.
 inline constexpr std::uint64_t kIdleMemory = std::uint64_t{1} << 30;
 
-// Probes a whole GPU, or one slice of it (`slice` set): then only that slice's processes and memory
+// Probes a whole GPU, or one slice of it (`slice` set); then only that slice's processes and memory
 // count.
 ProbeReport probe(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,
                   const MigSlice* slice, Instant now);

@@ -11,7 +11,7 @@ namespace gantry::gpu {
 
 namespace {
 
-// Processes are listed only once in so many steps: they change slowly, and a list takes three
+// Processes are listed only once in this many steps: they change slowly, and a list takes three
 // calls.
 constexpr std::uint64_t kStepsPerProcesses = 6;
 
@@ -36,9 +36,8 @@ bool take(std::string_view& data, std::int64_t& value) {
   return false;
 }
 
-// The numbers of a point; each is stored as the difference to the point before. busy: percent + 2,
-// or 1 if it is not known, or 0 for no samples, and then no other number follows. memory: MiB.
-// power: watts + 1, or 0.
+// The numbers of a point; each is stored as the difference to the previous point. busy: percent +
+// 2; 1 = unknown; 0 = no samples, and no other number follows. memory: MiB. power: watts + 1, or 0.
 struct Codes {
   std::int64_t busy = 0, memory = 0, power = 0;
 };
@@ -118,7 +117,7 @@ std::optional<GpuUsage> GpuSampler::end(Track track) {
   return usage;
 }
 
-// Compares the sample of the step before with one that is taken now.
+// Compares the GPM sample of the previous step with one that is taken now.
 std::optional<std::uint32_t> GpuSampler::busy_of(Source& source) {
   if (!source.gpu_instance) {
     const auto rates = nvml_.utilization(source.device);

@@ -1,9 +1,9 @@
-// Looks every few seconds at the GPUs and slices that jobs have, and keeps a series for each. One
-// step asks a GPU for its power once, and each GPU or slice for utilisation and memory once,
-// however many jobs share it.
+// Samples the GPUs and slices that jobs have every few seconds, and keeps a series for each. One
+// step reads the power of a GPU once, and utilisation and memory of each GPU or slice once, however
+// many jobs share it.
 //
 // Utilisation of a slice comes from GPM, which Hopper and later GPUs have; on older ones it stays
-// unknown. No driver tells the power of a slice: it is computed as the GPU's, divided by compute
+// unknown. No driver reports the power of a slice: it is computed as the GPU's, divided by compute
 // slices.
 #pragma once
 
@@ -21,23 +21,23 @@
 namespace gantry::gpu {
 
 // The activity of one GPU or slice during a job: a series of fixed length, however long the job
-// runs. When it is full, each two neighbours become one point and the interval doubles: a job of 20
-// minutes has a point every 5 s, one of a day every 11 minutes. The job's record keeps it in about
-// a kilobyte.
+// runs. When it is full, each pair of neighbours becomes one point and the interval doubles: a job
+// of 20 minutes has a point every 5 s, one of a day every 11 minutes. The job's record keeps it in
+// about a kilobyte.
 
 inline constexpr std::size_t kSeriesPoints = 256;
 
-struct Reading {                      // one look at a GPU or slice
-  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
+struct Reading {                      // one sample of a GPU or slice
+  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not report it
   std::uint64_t memory = 0;           // bytes in use
-  // Milliwatts; a slice has its part of the GPU's power by compute slices.
+  // Milliwatts; for a slice, the GPU's power times the slice's part of the compute slices.
   std::optional<std::uint32_t> power_mw;
 };
 
 struct SeriesPoint {                     // over one interval
-  std::optional<std::uint32_t> busy;     // percent, mean
-  std::uint32_t memory_mib = 0;          // most
-  std::optional<std::uint32_t> power_w;  // mean
+  std::optional<std::uint32_t> busy;     // percent, mean over the interval
+  std::uint32_t memory_mib = 0;          // the most in the interval
+  std::optional<std::uint32_t> power_w;  // mean over the interval
   friend bool operator==(const SeriesPoint&, const SeriesPoint&) = default;
 };
 
@@ -81,7 +81,7 @@ Result<std::vector<std::optional<SeriesPoint>>> decode_points(std::string_view d
 
 class GpuSampler {
  public:
-  // `found` must outlive it. `interval` is about the time between steps.
+  // `found` must outlive this object. `interval` is roughly the time between steps.
   GpuSampler(const Nvml& nvml, const Discovery& found, Duration interval);
   ~GpuSampler() {
     for (auto& [uuid, source] : sources_) drop(source);
@@ -91,27 +91,28 @@ class GpuSampler {
 
   using Track = std::uint64_t;  // one job's use of one GPU or slice
 
-  // `gpu` is GpuDevice::index. not_found: there is no such GPU, or its slice is gone.
+  // `gpu` is GpuDevice::index. Error not_found: there is no such GPU, or its slice is gone.
   Result<Track> begin(std::uint32_t gpu, const MigSlice* slice, Instant now);
   std::optional<GpuUsage> end(Track track);
 
   void step(Instant now);
 
-  // The result of the last step: for `gctl top`, and to find devices that are allocated and idle.
+  // The result of the last step: for `gctl top`, and for finding devices that are allocated and
+  // idle.
   struct Activity {
     Track track = 0;
     Instant since{};                      // when the track began
     std::optional<Reading> reading;       // unset: the device did not answer
     std::optional<Instant> last_busy;     // unset: it was never busy
     std::optional<Instant> last_process;  // unset: it never had a process
-    std::string name;                     // as GpuUsage::name
-    bool has_process = false;             // at the last look at processes
+    std::string name;                     // as in GpuUsage::name
+    bool has_process = false;             // it had a process when processes were last listed
   };
   [[nodiscard]] std::vector<Activity> activity() const;
   [[nodiscard]] std::optional<GpuUsage> so_far(Track track) const;
 
  private:
-  struct Source {  // a GPU or slice that the sampler looks at
+  struct Source {  // a GPU or slice that is sampled
     std::uint32_t gpu = 0;
     nvml::Device device = nullptr;  // handle of the slice, or of the GPU
     std::optional<std::uint32_t> gpu_instance;

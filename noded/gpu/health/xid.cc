@@ -52,9 +52,9 @@ std::string cause_of(const XidRule& rule) {
   return fmt::format("gpu-xid-{}: {}", rule.xid, rule.what);
 }
 
-constexpr std::size_t kMostLog = std::size_t{64} << 20;  // bytes; a kernel keeps far less
+constexpr std::size_t kMostLog = std::size_t{64} << 20;  // bytes; kernels keep far less
 
-// Each read gives one record; EPIPE means that some were overwritten meanwhile.
+// Each read returns one record; EPIPE means that some were overwritten meanwhile.
 std::string read_log(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string text;
@@ -68,7 +68,7 @@ std::string read_log(const std::string& path) {
   return text;
 }
 
-// Reads a head such as "6,1234,5678901,-;text": the third number is microseconds.
+// Reads a prefix such as "6,1234,5678901,-;text": the third number is microseconds.
 std::optional<Duration> time_of(std::string_view head) {
   for (int i = 0; i < 2; ++i) {
     const auto comma = head.find(',');
@@ -122,8 +122,8 @@ XidOutcome judge(const XidEvent& event, Instant now) {
 
 std::optional<XidLine> parse_xid_line(std::string_view line) {
   constexpr std::string_view kStart = "NVRM: Xid (PCI:";
-  // The line must begin so. The kernel repeats in its messages texts that users give it, for
-  // example an unknown option of a tmpfs that they mount in a namespace of their own.
+  // The start that such a line must have. Kernel messages can repeat texts from users, for example
+  // an unknown option of a tmpfs that they mount in a namespace of their own.
   if (!line.starts_with(kStart)) return std::nullopt;
   line.remove_prefix(kStart.size());
   const auto end = line.find("): ");

@@ -1,4 +1,4 @@
-// Xids: numbers with which the driver reports problems of a GPU, and what follows from each. The
+// Xids: numbers with which the driver reports problems of a GPU, and the consequence of each. The
 // facts are from NVIDIA's Xid catalogue and the lists of its Kubernetes drivers.
 #pragma once
 
@@ -14,11 +14,11 @@
 namespace gantry::gpu {
 
 enum class XidAction : std::uint8_t {
-  note = 1,        // an application's own fault, or only news: reported with the job
-  end_jobs = 2,    // the jobs there are damaged; the GPU stays in service
+  note = 1,        // the application's own fault, or only information: reported with the job
+  end_jobs = 2,    // the jobs on the device are damaged; the GPU stays in service
   fail_slice = 3,  // takes the slice out of service if the event names one, otherwise the GPU
   fail_gpu = 4,    // takes the whole GPU out of service, whatever the event names
-  fail_node = 5,   // only a restart of the node helps
+  fail_node = 5,   // only a reboot of the node helps
 };
 constexpr auto enum_names(XidAction) {
   return std::array<std::pair<XidAction, std::string_view>, 5>{
@@ -32,7 +32,7 @@ constexpr auto enum_names(XidAction) {
 struct XidRule {
   std::uint32_t xid;
   XidAction action;
-  std::string_view what;  // a clause
+  std::string_view what;  // the problem, as a clause
 };
 std::span<const XidRule> xid_rules();  // ascending
 // The rule of this number. A number that is not in the table takes the GPU out of service.
@@ -43,9 +43,9 @@ struct XidEvent {
   std::optional<std::uint32_t> gpu_instance;  // unset: the event is about the whole GPU
 };
 
-// The effect of an event: which device goes out of service (FaultDomain::none: nothing does) and
-// how the fault is called, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs of that slice, or
-// otherwise of that GPU, end.
+// The effect of an event: which device goes out of service (FaultDomain::none: none) and the name
+// of the fault, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs on that slice, or otherwise
+// on that GPU, end.
 struct XidOutcome {
   XidAction action = XidAction::note;
   GpuFault fault;
@@ -62,13 +62,13 @@ struct XidLine {
 };
 std::optional<XidLine> parse_xid_line(std::string_view line);
 
-// Xids that the kernel has logged, for the time in which no daemon received the driver's events.
+// Xids in the kernel's log, for the time in which no daemon received the driver's events.
 struct LoggedXid {
-  Duration at{};  // since the machine was started
+  Duration at{};  // since the machine was booted
   XidLine line;
 };
 
-// Xids of /dev/kmsg that came after `since` (runtime::since_boot()), in their order; none if the
+// Xids of /dev/kmsg that came after `since` (runtime::since_boot()), in their order; empty if the
 // file cannot be read.
 std::vector<LoggedXid> logged_xids(const std::string& kmsg, Duration since);
 

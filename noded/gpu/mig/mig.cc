@@ -97,7 +97,7 @@ Answer<std::vector<nvml::ComputeInstance>> MigPartitioner::computes(
   return out;
 }
 
-// Looks at the instances itself: for a place that is taken the driver says only
+// Reads the instances itself: for a place that is taken the driver reports only
 // insufficient_resources.
 Result<const MigProfile*> MigPartitioner::check_place(const MigTarget& target,
                                                       std::uint32_t profile_id,
@@ -153,7 +153,7 @@ Result<MigSlice> MigPartitioner::make(const MigTarget& target, const MigProfile&
   return slice;
 }
 
-// Makes the rest of a fresh GPU instance, after checking what the driver made.
+// Completes a new GPU instance, after checking what the driver made.
 Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProfile& profile,
                                           std::uint32_t start, nvml::GpuInstance instance) {
   const std::string what = fmt::format("{}: {} at {}", name_of(target), profile.name, start);
@@ -213,7 +213,8 @@ Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& sl
       return begun;
     const auto gone = take_away(one.handle);
     if (!gone && gone.error().code != Return::in_use)
-      return fail_nvml(what, gone.error());  // it stays in the journal: recover() goes on with it
+      return fail_nvml(what,
+                       gone.error());  // it stays in the journal, and recover() continues with it
     TRY(journal_.done(target.gpu->uuid));
     if (!gone) return fail_nvml(what, gone.error());
     return {};
@@ -259,7 +260,7 @@ Result<std::vector<MigIntent>> MigJournal::pending() const {
   return out;
 }
 
-// Settles one intent that was not done. The sentence says what became of it; after an error the
+// Settles one intent that was not finished. The sentence tells the result; after an error the
 // intent stays in the journal.
 Result<std::string> MigPartitioner::settle(const MigTarget& target, const MigIntent& intent,
                                            std::span<const std::string> in_use) {
@@ -302,8 +303,8 @@ Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarg
     const auto target = std::ranges::find_if(
         targets, [&](const MigTarget& one) { return one.gpu->uuid == intent.gpu; });
     if (target == targets.end()) {
-      // The GPU's MIG mode is off, or it has been reset: then its instances are gone too. A GPU
-      // that has disappeared altogether comes back, if it does, only after a reset.
+      // The GPU's MIG mode is off, or it has been reset, so its instances are gone too. A GPU that
+      // has disappeared comes back, if at all, only after a reset.
       notes.push_back(
           fmt::format("{}: not partitioned any more, what was begun on it is dropped", intent.gpu));
     } else {

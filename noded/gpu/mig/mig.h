@@ -1,10 +1,11 @@
 // Makes and destroys slices (a GPU instance with one compute instance of all its compute slices) at
-// a given place, one at a time on a GPU, and repairs what a crash left half done.
+// a given place, one at a time on a GPU, and repairs what a crash left incomplete.
 //
 // Promises: the caller chooses the place, never the driver. What the driver made is checked before
-// it is handed out. A slice that has a process or is `in_use` is never touched, nor one that is
-// another slice by now (ids are reused, so the UUID decides). After a crash at any moment recover()
-// leaves each slice whole or gone, and no instance of ours without the rest of its slice.
+// it is used. A slice that has a process or is `in_use` is never touched, nor one that has been
+// replaced by another (ids are reused, so the UUID decides). After a crash at any moment, recover()
+// leaves each slice complete or removed, and no instance made by Gantry without the rest of its
+// slice.
 #pragma once
 
 #include <array>
@@ -20,9 +21,9 @@
 
 namespace gantry::gpu {
 
-// Stores on disk what is about to be done to a GPU's slices, before the driver is asked. So if the
-// daemon dies in between, the next one knows what to finish or undo. There is one small file for
-// each GPU, `mig-<uuid>`, because a GPU is re-partitioned one slice at a time.
+// Stores on disk what will be done to a GPU's slices, before the driver is called. So if the daemon
+// dies in between, the next one knows what to finish or undo. There is one small file for each GPU,
+// `mig-<uuid>`, because only one slice of a GPU is changed at a time.
 enum class MigStep : std::uint8_t { create = 1, destroy = 2 };
 constexpr auto enum_names(MigStep) {
   return std::array<std::pair<MigStep, std::string_view>, 2>{
@@ -41,11 +42,11 @@ class MigJournal {
  public:
   static Result<MigJournal> open(const std::string& dir);  // makes the directory if there is none
 
-  // Durable when it returns. wrong_state: an intent for the same GPU is not done yet; call
+  // Durable when it returns. Error wrong_state: an intent for the same GPU is not finished; call
   // recover() first.
   [[nodiscard]] Result<void> begin(const MigIntent& intent) const;
   [[nodiscard]] Result<void> done(const std::string& gpu) const;
-  // Intents that are not done. A file that cannot be read was never written completely, and is
+  // Intents that are not finished. A file that cannot be read was never written completely, and is
   // removed.
   [[nodiscard]] Result<std::vector<MigIntent>> pending() const;
 
@@ -55,7 +56,7 @@ class MigJournal {
   Fd fd_;
 };
 
-// A GPU to work on; it belongs to a discovery, which must outlive this.
+// A GPU to work on; it belongs to a discovery, which must outlive this object.
 struct MigTarget {
   nvml::Device device = nullptr;
   const GpuDevice* gpu = nullptr;
@@ -69,12 +70,12 @@ class MigPartitioner {
   MigPartitioner(const Nvml& nvml, MigJournal journal)
       : nvml_(nvml), journal_(std::move(journal)) {}
 
-  // invalid_argument: there is no such profile or place; wrong_state: the message names what is in
-  // the way.
+  // Errors: invalid_argument: there is no such profile or place; wrong_state: the message names
+  // what blocks the place.
   Result<MigSlice> create(const MigTarget& target, std::uint32_t profile, std::uint32_t start);
 
-  // `in_use` has the UUIDs of slices that jobs have. wrong_state: the slice is in use, or is
-  // another one by now. If it is gone already, the call succeeds.
+  // `in_use` has the UUIDs of slices that jobs have. Error wrong_state: the slice is in use, or was
+  // replaced by another. If it is gone already, the call succeeds.
   Result<void> destroy(const MigTarget& target, const MigSlice& slice,
                        std::span<const std::string> in_use);
 
@@ -84,7 +85,7 @@ class MigPartitioner {
                                            std::span<const std::string> in_use);
 
   // Removes GPU instances without a compute instance, whoever made them: nothing can run in these.
-  // It is for nodes on which Gantry decides about slices.
+  // For nodes on which Gantry manages the slices.
   Result<std::vector<std::string>> remove_empty(const MigTarget& target);
 
  private:

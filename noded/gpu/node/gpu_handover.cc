@@ -17,7 +17,7 @@ namespace gantry::node {
 namespace {
 
 constexpr int kNoLibrary = 3;  // exit status of gantry-gpu-scrub
-// Exit status of the site's program: more than this device is unwell.
+// Exit status of the site's program: not only this device is broken.
 constexpr int kNodeUnwell = 2;
 
 std::string why_of(const CommandEnd& end, Duration limit) {
@@ -50,7 +50,7 @@ struct GpuHandover::Case {
   std::function<void(Outcome&&)> done;
   Outcome outcome;
   Duration waited{};
-  std::size_t open = 0;  // number of commands that run
+  std::size_t open = 0;  // number of commands that still run
   loop::Watch timer;
 };
 
@@ -352,7 +352,7 @@ void Commands::ended(std::uint64_t id, ExitStatus status) {
   const auto at = running_.find(id);
   if (at == running_.end()) return;
   if (at->second->pid > 0) {
-    read(id);                           // what is left in the pipe
+    read(id);                           // reads the rest from the pipe
     ::kill(-at->second->pid, SIGKILL);  // ends processes that the program left behind
   }
   const std::unique_ptr<Running> one = std::move(at->second);

@@ -1,9 +1,9 @@
-// Hands a GPU or slice over from one job to the next. Before a job gets it, no process of anybody
-// else may run there or hold its memory; if another tenant had it, its memory is overwritten
-// (gantry-gpu-scrub); and the site's own program may say that the device is not well. The same is
-// checked when a job is over, and repeatedly for a device that was found unwell, until it is well.
+// Hands a GPU or slice over from one job to the next. Before a job gets it, no other process may
+// run there or hold its memory; if another tenant had it, its memory is overwritten
+// (gantry-gpu-scrub); and the site's own program may report that the device is broken. The same is
+// checked when a job is over, and repeatedly for a device that was found broken, until it works.
 //
-// It runs on the loop's thread; the driver is asked through `look`.
+// It runs on the loop's thread; the driver is called through `look`.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@
 
 namespace gantry::node {
 
-// Runs programs for the node daemon without blocking its loop. Each program has a time limit and a
-// process group of its own, which is killed when the limit is over.
+// Runs programs for the node daemon without blocking its loop. Each program has a time limit and
+// its own process group, which is killed at the limit.
 struct CommandEnd {
   ExitStatus status;      // code 127: it could not be started
-  bool in_time = true;    // false: its time was over, and it was killed
+  bool in_time = true;    // false: it was killed at its time limit
   std::string last_line;  // last line of its output; only the first 64 KiB count
   [[nodiscard]] bool good() const { return in_time && status.code == 0 && status.signal == 0; }
 };
@@ -37,12 +37,12 @@ struct CommandEnd {
 class Commands {
  public:
   explicit Commands(loop::Loop& loop);
-  ~Commands();  // kills what runs; no `done` is called any more
+  ~Commands();  // kills running programs; then no `done` is called any more
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  // argv[0] is a path. The program gets `env` and PATH, and no other variable. `done` comes in a
-  // later turn.
+  // argv[0] is a path. The program gets `env` and PATH, and no other variable. `done` is called in
+  // a later turn of the loop.
   void run(std::vector<std::string> argv, std::vector<std::string> env, Duration limit,
            std::function<void(const CommandEnd&)> done);
 
@@ -57,20 +57,20 @@ class Commands {
   std::map<std::uint64_t, std::unique_ptr<Running>> running_;
 };
 
-// Causes that begin so end only when a handover has succeeded once.
+// Faults whose cause has this prefix end only when a handover has succeeded once.
 inline constexpr std::string_view kNotIdle = "gpu-not-idle:", kNotScrubbed = "gpu-scrub:",
                                   kProbeFailed = "gpu-probe:";
 bool mended_by_handover(const GpuFault& fault);
 
-inline constexpr std::uint32_t kMemorySlices = 16;  // no GPU has more
+inline constexpr std::uint32_t kMemorySlices = 16;  // more than any GPU has
 
 struct HandedDevice {
   std::uint32_t gpu = 0;  // GpuDevice::index
   std::string gpu_uuid;
   std::string uuid;                                 // UUID of the slice, or of the GPU
-  std::optional<std::uint32_t> gpu_instance;        // set for a slice
+  std::optional<std::uint32_t> gpu_instance;        // number of the GPU instance; set for a slice
   std::uint32_t first = 0, slices = kMemorySlices;  // range of the GPU's memory slices
-  bool scrub = false;  // its memory may hold data that is not this tenant's
+  bool scrub = false;                               // its memory may hold another tenant's data
 };
 
 enum class HandoverWhen : std::uint8_t { before, after, repair };
@@ -80,12 +80,12 @@ class GpuHandover {
   struct Options {
     GpuScrubbing scrubbing = GpuScrubbing::when_possible;
     std::string scrub_program, cuda_library, probe_program;
-    Duration patience = seconds(5);  // killed processes need a moment to let the device go
+    Duration patience = seconds(5);  // time that killed processes get to release the device
     Duration pause = milliseconds(200);
     Duration scrub_limit = seconds(15), probe_limit = seconds(15);
   };
   struct Seen {
-    std::string left;               // what still uses the device; "" = nothing
+    std::string left;               // processes that still use the device; "" = none
     std::optional<GpuFault> fault;  // a fault that a check found
   };
   using Looked = std::function<void(std::vector<Seen>&&)>;  // one Seen for each device
@@ -100,14 +100,14 @@ class GpuHandover {
     GpuFault fault;
   };
   struct Outcome {
-    std::vector<runtime::LaunchGpu> gpus;  // in the order in which the devices were given
-    std::vector<Fault> faults;             // empty: all is well
+    std::vector<runtime::LaunchGpu> gpus;  // in the order in which the devices were passed
+    std::vector<Fault> faults;             // empty: no faults
   };
-  // `done` comes in a later turn. `env` has more variables for the site's program.
+  // `done` is called in a later turn of the loop. `env` has more variables for the site's program.
   void run(HandoverWhen when, std::vector<HandedDevice> devices, std::vector<std::string> env,
            std::function<void(Outcome&&)> done);
-  // Must a job that is to get this GPU wait? Slices that are being handed over do not delay each
-  // other.
+  // Whether a job that will get this GPU must wait. Slices that are being handed over do not delay
+  // each other.
   [[nodiscard]] bool busy(std::uint32_t gpu, bool slice) const;
 
  private:
@@ -127,9 +127,9 @@ class GpuHandover {
   std::vector<std::shared_ptr<Case>> cases_;
 };
 
-// The jobs that have each GPU or MIG slice of this node, whole or in part: the node checks here
-// what the controller orders. One job has the whole device, or jobs of one tenant have parts of it;
-// with MPS these get their tenant's daemon.
+// The jobs that have each GPU or MIG slice of this node, whole or in part: the node checks the
+// controller's orders against this. Either one job has the whole device, or jobs of one tenant have
+// parts of it; with MPS these use their tenant's daemon.
 
 using proto::AttemptKey;
 
@@ -147,20 +147,20 @@ class GpuHolders {
   };
   GpuHolders(const Options& options, const Logger& log);
 
-  // Why parts cannot be given although they are declared, or "".
+  // Why parts cannot be used although they are declared, or "".
   [[nodiscard]] const std::string& cannot_share() const { return cannot_share_; }
 
   // Takes all of a device, or a part. What a part needs besides the device files is added to the
-  // request. wrong_state: the device has a job that may not share it with this one.
+  // request. Error wrong_state: the device has a job that may not share it with this one.
   Result<void> take(const AttemptKey& key, const Device& device, DevicePart part,
                     runtime::LaunchRequest& request);
-  // Does no other job have a part of the device?
+  // Whether no other job has a part of the device.
   [[nodiscard]] bool alone(const AttemptKey& key, const std::string& uuid) const;
   void recovered(const AttemptKey& key, const std::string& uuid,
                  const runtime::LaunchSharing& sharing);
   // Releases all that the job has. The daemon of a device ends with its last part.
   void released(const AttemptKey& key);
-  // Call it when every job of an earlier daemon is known: it ends MPS daemons that no job needs.
+  // Call it when all jobs of earlier daemons are known: it ends MPS daemons that no job needs.
   void settle();
 
  private:

@@ -50,7 +50,7 @@ void GpuWork::see() {
   const Instant now = runtime::wall_clock();
   found_ = gpu::discover(*nvml_, options_.roots, now);
   found_.inventory.cannot_share = holders_.cannot_share();
-  for (const std::string& warning : found_.warnings)  // logs a warning once, not at every look
+  for (const std::string& warning : found_.warnings)  // a warning is logged once, not at every look
     if (std::ranges::find(warned_, warning) == warned_.end()) log_.warning(warning);
   warned_ = found_.warnings;
   auto numbers = gpu::read_device_numbers(options_.roots);
@@ -63,8 +63,7 @@ void GpuWork::see() {
   }
   gpu::keep_indexes(found_, known_, now);
   known_.gpus = found_.inventory.gpus;
-  // A link that was up once and is not up any more counts as down, also if it went down while no
-  // daemon ran.
+  // A link that was up before counts as down, even if it went down while no daemon ran.
   baselines_.resize(known_.gpus.size());
   known_.links.resize(known_.gpus.size());
   for (std::size_t i = 0; i < baselines_.size(); ++i) {
@@ -80,7 +79,7 @@ void GpuWork::publish(bool checked) {
     const Instant now = runtime::wall_clock();
     auto& checks = sight.checks.emplace(found_.inventory.gpus.size());
     for (std::size_t i = 0; i < checks.size(); ++i)
-      if (found_.devices[i] != nullptr)  // a lost GPU has a fault already
+      if (found_.devices[i] != nullptr)  // a lost GPU has its fault already
         checks[i] = gpu::check(*nvml_, found_.devices[i], baselines_[i], now);
   }
   publish_(std::move(sight));
@@ -113,7 +112,7 @@ void GpuWork::begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
       });
 }
 
-// Finishes what a daemon that died left half done. Held slices are known by now.
+// Finishes what a dead daemon left incomplete. By now it is known which slices are held.
 void GpuWork::finish_halves() {
   if (!partitioner_ || options_.by_hand) return;
   const auto held = held_devices();
@@ -135,7 +134,7 @@ const GpuDevice* GpuWork::find(std::uint32_t index) const {
   return nullptr;
 }
 
-// Returns the driver's device file, or makes one where there is none: nobody else makes the files
+// Returns the driver's device file, or makes one if it does not exist: nobody else makes the files
 // of new slices.
 Result<std::string> GpuWork::file_of(const gpu::DeviceFile& file) const {
   const dev_t number = makedev(file.major, file.minor);
@@ -184,7 +183,7 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
   const std::vector<MigSlice> present = gpu.slices;
   for (const MigSlice& s : present)
     if (s.profile == *grant.profile && s.start == grant.start && (grant.part() || !is_held(s)))
-      return s;  // GpuHolders knows which other jobs have parts of it
+      return s;  // GpuHolders knows the other jobs with parts of it
   if (options_.by_hand)
     return fail(ErrorCode::unavailable,
                 fmt::format("the slice at {} of GPU {} is not there", grant.start, grant.gpu));
@@ -196,8 +195,8 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
   }
   auto made = partitioner_->create(*target, *grant.profile, grant.start);
   if (!made && made.error().code == ErrorCode::wrong_state) {
-    // Compute slices may be short although the place is free, because idle slices elsewhere on the
-    // GPU have them.
+    // Compute slices may be used up although the place is free, because idle slices elsewhere on
+    // the GPU have them.
     for (const MigSlice& s : present)
       if (!is_held(s)) (void)partitioner_->destroy(*target, s, held);
     made = partitioner_->create(*target, *grant.profile, grant.start);
@@ -225,7 +224,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
                                   slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
   TRY(holders_.take(key, device, grant.of_device(), request));
   held_[key].push_back(slice->uuid);
-  look();  // capability files get their numbers only now
+  look();  // the capability files have no numbers before this
   gpu = find(grant.gpu);
   if (gpu == nullptr) return fail(ErrorCode::unavailable, fmt::format("GPU {} is gone", grant.gpu));
   ASSIGN(files, gpu::device_files(numbers_, *gpu, *slice));
@@ -234,15 +233,14 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   return {};
 }
 
-// Adds the driver's files as found on the node, where no CDI specification describes the job's
-// devices.
+// Adds the driver's files from the node if no CDI specification describes the job's devices.
 void GpuWork::add_driver(runtime::LaunchRequest& request) {
   for (gpu::DriverFile& file : gpu::driver_files(nvml_->file(), gpu::kProgramFolders))
     request.mounts.push_back(
         {std::move(file.path), std::move(file.source), "", {"ro", "nosuid", "nodev", "bind"}});
 }
 
-// Adds the driver's libraries and hooks for a job that brings a root of its own.
+// Adds the driver's libraries and hooks for a job with its own root file system.
 Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
                               runtime::LaunchRequest& request) {
   constexpr std::string_view kKind = "nvidia.com/gpu=";
@@ -279,10 +277,10 @@ Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
 
 namespace {
 
-// Puts numbers into CUDA_VISIBLE_DEVICES. The job cannot open the other GPUs of the node, so that
-// the CUDA runtime numbers those of the job from 0 on, in the order of their PCI addresses, which
-// is that of the node's indexes. A slice has no number, and for the daemon that serves parts of a
-// GPU other numbers may count.
+// Puts numbers into CUDA_VISIBLE_DEVICES. The job cannot open the other GPUs of the node, so the
+// CUDA runtime numbers the job's GPUs from 0 on, in the order of their PCI addresses, which is that
+// of the node's indexes. A slice has no number, and the daemon that serves parts of a GPU may use
+// other numbers.
 void number_gpus(const std::vector<GpuGrant>& grants, std::vector<std::uint32_t> indices,
                  runtime::LaunchRequest& request) {
   const bool whole =
@@ -432,7 +430,7 @@ std::vector<proto::GpuActivity> GpuWork::sample() {
       a.name = seen.name;
       a.of_memory_mib = tracked.memory_mib;
       a.has_process = seen.has_process;
-      // If the driver does not tell how busy a slice is, a slice with a process counts as busy.
+      // If the driver does not report how busy a slice is, a slice with a process counts as busy.
       std::optional<Instant> last = seen.last_busy;
       if (seen.reading) {
         a.busy = seen.reading->busy;
@@ -473,8 +471,7 @@ std::vector<GpuHandover::Seen> GpuWork::look_at(const std::vector<HandedDevice>&
     if (devices[i].gpu_instance && slice == nullptr) continue;  // the slice does not exist any more
     gpu::ProbeReport report =
         gpu::probe(*nvml_, found_.devices[gpu->index], baselines_[gpu->index], slice, now);
-    // A fault that only a reset repairs is no worse for the next job than it was for the one
-    // before.
+    // A fault that only a reset repairs affects the next job no more than the one before.
     std::erase_if(report.faults, [](const GpuFault& f) { return gpu::can_wait(f); });
     if (!report.faults.empty())
       out[i].fault = report.faults.front();

@@ -1,9 +1,9 @@
-// Everything that asks the driver, on a thread for that alone (noded/gpu/driver_thread.h): looking,
-// checking, slices, what a job is given. It decides nothing: gpus.h decides what follows from what
-// is found.
+// All work that calls the driver, on a thread only for that (noded/gpu/driver_thread.h): discovery,
+// checks, slices, and the devices of a job. It decides nothing: gpus.h decides what follows from
+// what is found.
 //
-// It may be made on any thread. Every other call comes on the driver's thread, in the order in
-// which gpus.h posts them. What is found is published as a GpuSight, on that thread.
+// It may be made on any thread. Every other call runs on the driver's thread, in the order in which
+// gpus.h posts them. What is found is published as a GpuSight, on that thread.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,11 @@ using proto::AttemptKey;
 
 // The result of one look at all GPUs.
 struct GpuSight {
-  GpuInventory inventory;  // its faults are those that discovery found
-  // The results of checks, by index; unset: nothing was checked this time, and the last checks
-  // still hold.
+  GpuInventory inventory;  // its faults are those of discovery
+  // The results of checks, by index; unset: nothing was checked this time, and the previous checks
+  // are still valid.
   std::optional<std::vector<std::vector<GpuFault>>> checks;
-  std::vector<std::uint32_t> links;  // by index, as KnownGpus::links
+  std::vector<std::uint32_t> links;  // by index, as in KnownGpus::links
 };
 
 struct GpuPrepared {
@@ -47,26 +47,27 @@ class GpuWork {
     std::string library;  // path of NVML; %n is replaced already
     std::string state_dir, files_dir;
     gpu::Roots roots;
-    bool by_hand = false;  // slices are used as they are found, and never made or destroyed
+    bool by_hand = false;  // existing slices are used, and slices are never made or destroyed
     GpuHolders::Options holders{};
     std::vector<std::string> cdi_dirs{};
-    Duration sample = seconds(5);  // time between two looks at what jobs do
+    Duration sample = seconds(5);  // time between two samples of what jobs use
   };
   using Publish = std::function<void(GpuSight&&)>;
   GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish);
 
-  // Loads the library, looks at the GPUs and checks them. Without a driver the sight says why.
+  // Loads the library, discovers the GPUs and checks them. Without a driver the sight has the
+  // reason.
   void open();
   void look();
   void check();
-  // Finishes what a daemon that died left half done; call it when it is known which slices are
-  // held. Events are reported from then on.
+  // Finishes what a dead daemon left incomplete; call it when it is known which slices are held.
+  // From then on events are reported.
   void begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
                    std::function<void(const std::string&)> failed);
 
   // Adds device files and variables for these grants to the request. A slice that does not exist is
-  // made, and idle slices that are in its way are destroyed. An error is the node's fault; the
-  // caller must then release() what the job holds.
+  // made, and idle slices that block it are destroyed. An error is the node's fault; then the
+  // caller must release() what the job holds.
   Result<GpuPrepared> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                               runtime::LaunchRequest request);
   void hold(const AttemptKey& key, std::vector<std::string> uuids,
@@ -74,16 +75,16 @@ class GpuWork {
   // May be called twice.
   void release(const AttemptKey& key);
 
-  // Does anybody still use these devices?
+  // Processes that still use these devices.
   [[nodiscard]] std::vector<GpuHandover::Seen> look_at(
       const std::vector<HandedDevice>& devices) const;
-  // The job runs from now on; hold() calls this itself.
+  // Starts measuring the job's use; hold() calls this itself.
   void begin_use(const AttemptKey& key);
   // The devices that the job does not share.
   [[nodiscard]] std::vector<HandedDevice> devices_of(const AttemptKey& key) const;
-  // Looks at what jobs do on their devices now.
+  // Samples what jobs use of their devices now.
   std::vector<proto::GpuActivity> sample();
-  // Releases the job, and returns what it did on each of its devices.
+  // Releases the job, and returns its use of each of its devices.
   std::vector<GpuUsage> finish(const AttemptKey& key);
 
  private:
@@ -105,10 +106,10 @@ class GpuWork {
   Options options_;
   const Logger& log_;
   Publish publish_;
-  std::shared_ptr<gpu::Nvml> nvml_;  // shared with an event thread that was left behind
+  std::shared_ptr<gpu::Nvml> nvml_;  // shared with an abandoned event thread
   gpu::Discovery found_;
   std::vector<std::string> warned_;  // warnings of the last look
-  gpu::KnownGpus known_;             // indexes, kept for as long as the machine is up
+  gpu::KnownGpus known_;             // indexes, kept until the machine is rebooted
   gpu::DeviceNumbers numbers_;
   std::vector<gpu::HealthBaseline> baselines_;           // by index
   std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices

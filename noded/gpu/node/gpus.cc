@@ -45,7 +45,7 @@ Gpus::Gpus(const NodedConfig& config, const NodeConfig& declared, const std::str
   }
   load(boot_id);
   outlet_ = std::make_shared<gpu::Outlet>(loop);
-  // The daemon waits for the first sight, because it registers with it.
+  // The daemon waits for the first sight, because the registration contains it.
   auto first = std::make_shared<std::promise<GpuSight>>();
   auto is_first = std::make_shared<bool>(true);
   work_ = std::make_shared<GpuWork>(
@@ -89,7 +89,7 @@ Gpus::~Gpus() {
 void Gpus::load(const std::string& boot_id) {
   if (auto known = gpu::load_known(state_dir_, boot_id))
     known_ = std::move(*known);
-  else  // the indexes may change under jobs that run
+  else  // the indexes may change while jobs run
     log_.error("the numbers of GPUs are not known", {{"why", known.error().message}});
   known_.boot_id = boot_id;
   for (const GpuDevice& gpu : known_.gpus)
@@ -101,9 +101,8 @@ void Gpus::load(const std::string& boot_id) {
     }
 }
 
-// Handles Xids of the time when no daemon received events. If one would only end jobs, it is not
-// known whether the jobs of that time still run; so the GPU is closed until it has proved that it
-// is well.
+// Handles Xids from the time when no daemon received events. If an Xid would only end jobs, it is
+// not known whether those jobs still run; so the GPU is closed until it is proved to work.
 void Gpus::read_log() {
   // At the first start no job has run before.
   if (known_.gpus.empty() || known_.log_seen_us == 0) return;
@@ -144,7 +143,7 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
     if (grants.empty()) return done(std::move(request));
     return done(fail(ErrorCode::unavailable, "no GPUs: " + told_.why_none));
   }
-  // The submitter's shell may describe its own GPUs; those variables mean nothing here.
+  // Variables about GPUs of the machine where the job was submitted mean nothing here.
   request.env[std::string(kVisible)] = "";
   request.env["NVIDIA_VISIBLE_DEVICES"] = "void";
   request.env.erase("GPU_DEVICE_ORDINAL");
@@ -164,7 +163,7 @@ void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& reques
   held_[key] = uuids;
   handed_[key] = request.gpus;
   post([key, uuids, sharing = request.sharing](GpuWork& work) { work.hold(key, uuids, sharing); });
-  tell();  // a fault that can wait for the end of its job waits
+  tell();  // reports a fault that can wait for the end of its job
 }
 
 void Gpus::released(const AttemptKey& key) {
@@ -267,7 +266,7 @@ void Gpus::take_checks(std::vector<Faults>&& checks, Instant now) {
   }
 }
 
-// Puts a GPU that had a fault, and has been well for a while, back into service.
+// Puts a GPU that had a fault, and has worked for a while, back into service.
 void Gpus::prove(const GpuDevice& gpu, bool well, Instant now) {
   const auto at = sticky_.find(gpu.uuid);
   if (at == sticky_.end()) return;
@@ -288,7 +287,7 @@ void Gpus::watch(std::function<void(const GpuInventory&)> changed) {
   changed_(told_);
   listen();
   checks_timer_ = loop_.every(times_.check, [this] {
-    if (check_posted_) return;  // the last check has not come back yet
+    if (check_posted_) return;  // the last check has not ended yet
     check_posted_ = true;
     post([](GpuWork& work) { work.check(); });
   });
@@ -310,7 +309,7 @@ void Gpus::listen() {
   });
 }
 
-// Has the driver stopped answering, or begun to answer again?
+// Notices that the driver has stopped answering, or answers again.
 void Gpus::look_out() {
   const auto busy = thread_->busy_for();
   const bool silent = busy && *busy >= times_.silence;
@@ -361,7 +360,7 @@ void Gpus::take_event(const gpu::GpuEvent& event) {
   tell();
 }
 
-// A fault that comes again has to be proved gone from then on.
+// A fault that comes again must then be proved gone.
 void Gpus::add_sticky(const std::string& uuid, const GpuFault& fault) {
   auto& all = sticky_[uuid];
   for (Sticky& s : all)

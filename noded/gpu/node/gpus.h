@@ -1,8 +1,8 @@
-// The GPUs of this node, for the daemon: what is there, what of it a job gets, and what goes wrong.
-// It runs on the loop's thread, which no call of the driver ever holds up: gpu_work.h makes those
-// calls on a thread of their own. When the driver has not answered for a while, GPUs that no job
-// has are closed with the cause gpu-no-answer; jobs that run go on, and the daemon does everything
-// else.
+// The GPUs of this node, for the daemon: which there are, which devices a job gets, and their
+// faults. It runs on the loop's thread, which calls of the driver never block: gpu_work.h makes
+// those calls on a thread of their own. When the driver has not answered for a while, GPUs without
+// a job are closed with the cause gpu-no-answer; running jobs continue, and so does all other work
+// of the daemon.
 #pragma once
 
 #include <functional>
@@ -18,51 +18,49 @@
 
 namespace gantry::node {
 
-// Replaces %n in the text with the node's name, because several nodes may live on one machine.
+// Replaces %n in the text by the node's name, because several nodes may run on one machine.
 std::string for_node(std::string text, const std::string& node);
 
 struct GpuTimes {
   Duration check = seconds(10);    // time between two checks
-  Duration proof = seconds(60);    // so long without a fault puts a GPU back into service
-  Duration silence = seconds(20);  // after so long without an answer the driver counts as dead
-  Duration sample = seconds(5);    // time between two looks at what jobs do
+  Duration proof = seconds(60);    // a GPU returns into service after this time without a fault
+  Duration silence = seconds(20);  // the driver counts as dead after this time without an answer
+  Duration sample = seconds(5);    // time between two samples of what jobs use
   Duration patience = seconds(5);  // time for a process that should have left a GPU
 };
 
 class Gpus {
  public:
   // On a node without GPUs, or whose driver does not answer within `silence`, the inventory is
-  // empty and says why. `bin_dir` is where gantry-gpu-scrub is.
+  // empty and has the reason. `bin_dir` is where gantry-gpu-scrub is.
   Gpus(const NodedConfig& config, const NodeConfig& node, const std::string& boot_id,
        const std::string& bin_dir, loop::Loop& loop, const Logger& log, GpuTimes times = {});
   ~Gpus();
   Gpus(const Gpus&) = delete;
   Gpus& operator=(const Gpus&) = delete;
 
-  // The inventory with the faults that are known, as the controller is told.
+  // The inventory with the known faults, as reported to the controller.
   [[nodiscard]] const GpuInventory& inventory() const { return told_; }
   // Majors of device files that only jobs with GPUs may open.
   [[nodiscard]] std::vector<std::uint32_t> majors() const;
 
   // Adds device files and variables for a job that was given these. `done` is called once: at once
-  // for a job without GPUs, otherwise in a later turn; an error is the node's fault. After
-  // released() it is not called any more.
+  // for a job without GPUs, otherwise in a later turn of the loop; an error is the node's fault.
+  // After released() it is not called any more.
   using Prepared = std::function<void(Result<runtime::LaunchRequest>&&)>;
   void prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                runtime::LaunchRequest request, Prepared done);
-  // Tells of an attempt that runs on from an earlier daemon; it has the devices that its order
-  // names.
+  // Adds a running attempt of an earlier daemon; it has the devices that its order names.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
-  // Call finish() when nothing of the job runs any more. `done` gets what the job did on its
-  // devices; it is called at once if the job has none. The devices are checked before another job
-  // gets them.
+  // Call finish() when nothing of the job runs any more. `done` gets the job's use of its devices;
+  // it is called at once if the job has none. The devices are checked before another job gets them.
   using Finished = std::function<void(std::vector<GpuUsage>&&)>;
   void finish(const AttemptKey& key, Finished done);
   void released(const AttemptKey& key);
-  // An administrator says that the GPU with this UUID works again, so faults that had to be proved
-  // gone are forgotten. If a look still finds a problem, the GPU is closed again.
+  // An administrator has declared that the GPU with this UUID works again, so faults that had to be
+  // proved gone are dropped. If a check still finds a problem, the GPU is closed again.
   void declared_well(const std::string& uuid);
-  // The activity of jobs at the last look.
+  // What jobs used at the last sample.
   [[nodiscard]] const std::vector<proto::GpuActivity>& activity() const { return activity_; }
 
   // From here on `changed` gets every inventory that differs from the one before. A fault that ends
@@ -70,10 +68,10 @@ class Gpus {
   void watch(std::function<void(const GpuInventory&)> changed);
 
  private:
-  struct Sticky {  // a fault from an event: it stays until the GPU has proved that it is well
+  struct Sticky {  // a fault from an event: it stays until the GPU is proved to work
     GpuFault fault;
     std::optional<Instant> well_since;
-    std::optional<Instant> tried;  // when a handover was last tried to mend it
+    std::optional<Instant> tried;  // when a handover last tried to end the fault
   };
   using Faults = std::vector<GpuFault>;
 
@@ -123,11 +121,11 @@ class Gpus {
   std::string node_, state_dir_;
   gpu::Roots roots_;
   std::shared_ptr<gpu::Outlet> outlet_;
-  std::shared_ptr<GpuWork> work_;  // null: the node is to have no GPUs
+  std::shared_ptr<GpuWork> work_;  // null: the node must have no GPUs
   std::unique_ptr<gpu::DriverThread> thread_;
 
   GpuInventory seen_;                     // inventory of the last look
-  GpuInventory told_;                     // seen_ with the faults added
+  GpuInventory told_;                     // seen_ with the faults added, as reported
   gpu::KnownGpus known_;                  // as stored on disk
   std::map<std::string, Faults> checks_;  // faults of the last check, by UUID of the GPU
   std::map<std::string, std::vector<Sticky>> sticky_;       // by UUID of the GPU

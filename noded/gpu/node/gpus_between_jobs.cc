@@ -1,5 +1,5 @@
-// The part of Gpus about handing devices from one job to the next, and what jobs do; see gpus.h and
-// gpu_handover.h.
+// The part of Gpus about passing devices from one job to the next, and about what jobs use; see
+// gpus.h and gpu_handover.h.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace gantry::node {
 
 namespace {
 
-// Owner of memory that was overwritten; see KnownGpus::memory.
+// The tenant name in KnownGpus::memory for memory that was overwritten.
 constexpr std::string_view kNobodys = "-";
 
 std::string owner_of(const std::string& tenant) {
@@ -44,7 +44,7 @@ void Gpus::open_handover(const NodedConfig& config, const std::string& bin_dir) 
 
 // ---- before a job
 
-// Is a job that was admitted being prepared on the GPU?
+// Whether an admitted job is being prepared on the GPU.
 bool Gpus::prepares_on(std::uint32_t gpu) const {
   return std::ranges::any_of(preparing_, [&](const auto& one) {
     const auto given = given_.find(one.first);
@@ -81,7 +81,7 @@ void Gpus::start_preparing(Waiting&& one) {
 }
 
 void Gpus::prepared(const AttemptKey& key, Result<GpuPrepared>&& made) {
-  if (!preparing_.contains(key)) return;  // the job was given up meanwhile
+  if (!preparing_.contains(key)) return;  // the start of the job was given up meanwhile
   if (!made) {
     fail_preparing(key, made.error());
     return admit();
@@ -184,7 +184,7 @@ void Gpus::take_faults(std::vector<GpuHandover::Fault>&& faults) {
     log_.error("a GPU is not handed on", {{"gpu", one.gpu_uuid}, {"why", one.fault.cause}});
     if (mended_by_handover(one.fault))
       add_sticky(one.gpu_uuid, one.fault);
-    else  // the next check sees the fault too, or sees that it has gone
+    else  // the next check finds the fault too, or finds that it is gone
       checks_[one.gpu_uuid].push_back(std::move(one.fault));
   }
   tell();
@@ -201,14 +201,14 @@ void Gpus::repair(const GpuDevice& gpu, bool well, Instant now) {
     device.gpu = gpu.index;
     device.gpu_uuid = device.uuid = gpu.uuid;
     device.scrub = s.fault.cause.starts_with(kNotScrubbed);
-    if (s.fault.domain == FaultDomain::slice) {  // the fault is gone if the slice is
+    if (s.fault.domain == FaultDomain::slice) {  // the fault is gone if the slice is gone
       const auto slice = std::ranges::find_if(gpu.slices, [&](const MigSlice& one) {
         return one.gpu_instance == s.fault.gpu_instance;
       });
       if (slice == gpu.slices.end()) return repaired(device, GpuFault(s.fault), {});
       device.uuid = slice->uuid;
       device.gpu_instance = slice->gpu_instance;
-      device.slices = 0;  // the record of whose memory it is stays as it is
+      device.slices = 0;  // the record of whose memory it has stays
     }
     handover_->run(HandoverWhen::repair, {device}, {},
                    [this, device, fault = s.fault](GpuHandover::Outcome&& outcome) {

@@ -20,10 +20,10 @@ namespace {
 
 constexpr int kCommandMillis = 30'000;
 constexpr std::size_t kMostCommandOutput = 1 << 20;  // bytes
-// Majors of the kernel's own files (memory, terminals), some of which every job has.
+// Majors of the kernel's own devices (memory, terminals), some of which every job has.
 constexpr std::uint32_t kMemoryMajor = 1, kTerminalMajor = 5;
 
-// Returns the program's output; it must end well and in time.
+// Returns the program's output; the program must succeed and end in time.
 Result<std::string> output_of(const std::string& program) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return runtime::fail_errno(ErrorCode::io_error, "pipe");
@@ -79,7 +79,7 @@ void set_variable(runtime::LaunchRequest& request, std::set<std::string>& own,
   text = own.insert(name).second ? value : text + "," + value;
 }
 
-// Makes "GANTRY_GRES_SIM_LICENSE" of "sim-license".
+// Makes GANTRY_GRES_SIM_LICENSE from the name sim-license.
 std::string variable_of(const std::string& name) {
   std::string out = "GANTRY_GRES_";
   for (const char c : name)

@@ -17,16 +17,16 @@ namespace gantry::node {
 
 class Gres {
  public:
-  // Runs the discovery command, for at most 30 s. A resource that is declared and not there is
-  // logged, and is missing in counts(); one that is there and not declared is ignored.
+  // Runs the discovery command, for at most 30 s. A declared resource that was not found is logged,
+  // and is missing in counts(); a resource that is not declared is ignored.
   Gres(const NodedConfig& config, const NodeConfig& node, const Logger& log);
 
   [[nodiscard]] std::vector<GresCount> counts() const;  // sorted by name
   // Majors of the resources' files; only jobs that were given such a resource may open these.
   [[nodiscard]] std::vector<std::uint32_t> majors() const;
 
-  // Adds device files and variables for a job that was given these. unavailable: one of them is not
-  // there.
+  // Adds device files and variables for a job that was given these. Error unavailable: one of them
+  // does not exist.
   Result<void> prepare(const std::vector<GresGrant>& grants, runtime::LaunchRequest& request) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMostGpus = 16'384;
 
-// The NUMA node of a PCI device: the kernel's answer, or otherwise the driver's.
+// The NUMA node of a PCI device, from the kernel or else from the driver.
 std::int32_t numa_of(const Nvml& nvml, nvml::Device device, const Roots& roots,
                      const std::string& pci) {
   const auto text = runtime::read_file(roots.sys + "/bus/pci/devices/" + pci + "/numa_node", 4096);
@@ -31,14 +31,14 @@ std::int32_t numa_of(const Nvml& nvml, nvml::Device device, const Roots& roots,
   return nvml.numa(device).value_or(-1);
 }
 
-// Describes one GPU, without its links and MIG.
+// Describes one GPU, without its links and MIG slices.
 Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& roots) {
   GpuDevice gpu;
   ASSIGN(pci, nvml.pci(device));
   ASSIGN(uuid, nvml.uuid(device));
   ASSIGN(name, nvml.name(device));
   ASSIGN(minor, nvml.minor_number(device));
-  const auto memory = nvml.memory(device);  // some GPUs have only the machine's memory
+  const auto memory = nvml.memory(device);  // some GPUs use only the machine's memory
   if (!memory && memory.error().code != Return::not_supported)
     return tl::unexpected(memory.error());
   gpu.pci = std::move(*pci);
@@ -52,8 +52,7 @@ Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& r
 }
 
 // Counts the links from each GPU straight to others and to switches, then fills in all pairs: two
-// GPUs that are on switches reach each other over as many links as the one with fewer has to
-// switches.
+// GPUs on switches are connected by as many links as the one with fewer links to switches has.
 void find_links(const Nvml& nvml, Discovery& out) {
   auto& gpus = out.inventory.gpus;
   std::map<std::string, std::uint32_t, std::less<>> by_pci;
@@ -64,7 +63,7 @@ void find_links(const Nvml& nvml, Discovery& out) {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (std::uint32_t link = 0; link < nvml::kMostNvLinks; ++link) {
       const auto active = nvml.link_active(out.devices[i], link);
-      if (!active) break;  // no such link, or the GPU has no links at all
+      if (!active) break;  // there is no such link, or the GPU has no links at all
       if (!*active) continue;
       const auto peer = nvml.link_pci(out.devices[i], link);
       const auto found = peer ? by_pci.find(*peer) : by_pci.end();
@@ -93,7 +92,7 @@ bool same_shape(const MigGeometry& a, const MigGeometry& b) {
 }
 
 // All GPUs of a model share one geometry. If GPUs have the same name and different profiles
-// (because they have different sizes of memory), the later ones get a model name of their own,
+// (because they have different sizes of memory), the later ones get another model name,
 // "a100-80gb".
 void find_geometry_of(const Nvml& nvml, GpuDevice& gpu, nvml::Device device, Discovery& out) {
   auto geometry = geometry_of(nvml, device, gpu.model);
@@ -150,7 +149,7 @@ void renumber_links(GpuDevice& gpu, const std::vector<std::uint32_t>& new_of, st
   gpu.nvlinks = std::move(links);
 }
 
-// The one compute instance of a GPU instance; nothing if there are several of them, or none.
+// The one compute instance of a GPU instance; nullopt if there are several, or none.
 const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& devices,
                                       std::uint32_t gpu_instance) {
   const Nvml::MigDevice* found = nullptr;
@@ -162,7 +161,7 @@ const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& device
   return found;
 }
 
-// Does the GPU instance have a compute instance with all of its `slices` compute slices?
+// Whether the GPU instance has a compute instance with all of its `slices` compute slices.
 Answer<bool> has_whole_instance(const Nvml& nvml, nvml::GpuInstance instance,
                                 std::uint32_t slices) {
   ASSIGN(profiles, nvml.compute_profiles(instance));
@@ -194,9 +193,9 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
-// Is the word up to three letters and two digits or more, with at most one letter behind: h100,
-// b200, gb200, t4, l40s, a10g, v100s? A size ("80gb"), a module ("sxm4") or a memory ("hbm3") is no
-// chip.
+// Whether the word is a chip name: up to three letters and two or more digits, followed by at most
+// one letter: h100, b200, gb200, t4, l40s, a10g, v100s. A size ("80gb"), a module ("sxm4") or a
+// memory ("hbm3") is no chip.
 bool is_chip(const std::string& word) {
   static constexpr std::array<std::string_view, 5> kOther{"sxm", "hbm", "pcie", "nvl", "gddr"};
   for (const std::string_view prefix : kOther)
@@ -208,7 +207,7 @@ bool is_chip(const std::string& word) {
   return letters >= 1 && letters <= 3 && at > letters && word.size() - at <= 1;
 }
 
-// Is the word no part of what people call the model?
+// Whether the word is not used in the usual name of the model.
 bool is_noise(const std::string& word) {
   static constexpr std::array<std::string_view, 8> kNoise{
       "nvidia", "tesla", "quadro", "geforce", "graphics", "gpu", "device", "generation"};
@@ -340,7 +339,7 @@ Result<void> store_known(const std::string& dir, const KnownGpus& known) {
   TRY(runtime::make_dirs(dir, 0700));
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
-  // The file has to outlive the daemon, not the machine.
+  // The file has to survive the daemon, but not a reboot.
   return runtime::write_whole(fd.get(), kFile, codec::encode(known), runtime::Durability::none);
 }
 
@@ -405,7 +404,7 @@ Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
 
 std::string model_of(std::string_view name) {
   const auto words = words_of(name);
-  // "RTX 6000 Ada" and "RTX A6000" are no data-centre chips: their family is a part of the name.
+  // "RTX 6000 Ada" and "RTX A6000" are no data-centre chips: their family is part of the name.
   const bool has_family = std::ranges::any_of(words, [](const std::string& word) {
     return word == "rtx" || word == "gtx" || word == "titan";
   });

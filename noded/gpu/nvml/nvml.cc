@@ -39,8 +39,8 @@ struct Nvml::Calls {
 #undef X
   }
 
-  // The first missing function of those without which nothing is known about GPUs; nullptr = all
-  // are there.
+  // The first missing function of those without which GPUs cannot be used; nullptr = none is
+  // missing.
   [[nodiscard]] const char* missing() const {
     if (init.function == nullptr) return init.name;
     if (shutdown.function == nullptr) return shutdown.name;
@@ -64,7 +64,7 @@ Answer<void> call(const Call<F>& call, In... in) {
   return {};
 }
 
-// A call whose last argument is the place for the answer.
+// A call whose last argument is a pointer to the result.
 template <class T, class F, class... In>
 Answer<T> get(const Call<F>& function, In... in) {
   T out{};
@@ -111,7 +111,7 @@ ErrorCode code_of(Return code) {
   }
 }
 
-// Writes "00000000:3B:00.0" as "0000:3b:00.0", as the kernel and lspci do.
+// Turns "00000000:3B:00.0" into "0000:3b:00.0", the form of the kernel and lspci.
 std::string pci_text(const nvml::PciInfo& info) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
 }
@@ -120,12 +120,12 @@ constexpr std::uint32_t kMostProcesses = 4096;
 // Instances of one profile on one GPU; the largest number so far is 7.
 constexpr std::uint32_t kMostInstances = 64;
 
-bool is_absent(Return code) {  // this driver or this GPU lacks it
+bool is_absent(Return code) {  // the driver or the GPU lacks it
   return code == Return::not_supported || code == Return::invalid_argument ||
          code == Return::not_found || code == Return::function_not_found;
 }
 
-// Reads a list: asks for its length first, and again if it has grown meanwhile.
+// Reads a list: gets its length first, and again if it has grown meanwhile.
 Answer<void> add_processes(
     const Call<Return(nvml::Device, std::uint32_t*, nvml::ProcessInfo*)>& function,
     nvml::Device device, std::vector<nvml::ProcessInfo>& out) {
@@ -143,8 +143,8 @@ Answer<void> add_processes(
   }
 }
 
-// Makes nvidia-smi's names for drivers that do not give them: the GPU's memory in GB, times the
-// eighths of it that the profile has (the rule of NVIDIA's go-nvlib).
+// Makes nvidia-smi's profile names for drivers that do not have them: the GPU's memory in GB, times
+// the eighths that the profile has (the rule of NVIDIA's go-nvlib).
 std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
                     std::uint64_t total) {
   constexpr std::uint32_t kOneSliceWithMedia = 7, kTwoSlicesWithMedia = 8;  // profile indexes
@@ -158,7 +158,7 @@ std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
   return fmt::format("{}g.{:.0f}gb{}", info.slices, gb, media ? "+me" : "");
 }
 
-std::string plain_name(const char* text) {  // some drivers say "MIG 1g.10gb"
+std::string plain_name(const char* text) {  // some drivers return "MIG 1g.10gb"
   std::string_view name(text, ::strnlen(text, nvml::kNameBytes));
   if (name.starts_with("MIG ")) name.remove_prefix(4);
   return std::string(name);

@@ -1,11 +1,11 @@
 // NVIDIA's management library, loaded at run time. This is the only place that calls it. Nothing is
-// linked and no header of NVIDIA's is used; on a machine without a driver the caller gets one
-// sentence that says so.
+// linked and no header of NVIDIA's is used; on a machine without a driver the caller gets an error
+// in one sentence.
 //
 // If a driver lacks a function under its name, older names of it are tried (nvml_calls.def); a call
-// that the driver does not have at all returns function_not_found. Calls may come from several
-// threads. Every answer is checked against the sizes that NVML promises, and no text is assumed to
-// end with a zero byte.
+// that the driver does not have returns function_not_found. Calls may come from several threads.
+// Every answer is checked against the sizes that NVML promises, and no text is assumed to end with
+// a zero byte.
 #pragma once
 
 #include <memory>
@@ -30,13 +30,13 @@ std::string to_string(const Failure& failure);  // "nvmlDeviceGetUUID: the GPU h
 // Makes an error about `what`, for example "GPU 3 (0000:3b:00.0)".
 tl::unexpected<Error> fail_nvml(std::string_view what, const Failure& failure);
 
-struct MemoryUse {  // bytes; `used` does not count what the driver keeps for itself
+struct MemoryUse {  // bytes; `used` excludes what the driver keeps for itself
   std::uint64_t total = 0, used = 0;
 };
 struct RemappedRows {
   std::uint32_t correctable = 0, uncorrectable = 0;
-  bool pending = false;  // true: rows are remapped at the next reset
-  bool failed = false;   // true: no spare row was left
+  bool pending = false;  // rows will be remapped at the next reset
+  bool failed = false;   // a remapping failed: no spare row was left
 };
 struct MigMode {
   bool now = false, after_reset = false;
@@ -54,15 +54,16 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // The path from which the library was loaded; "" if the loader does not say.
+  // The path from which the library was loaded; "" if it is not known.
   [[nodiscard]] std::string file() const;
   [[nodiscard]] Answer<std::string> driver_version() const;
   [[nodiscard]] Answer<std::string> cuda_version() const;  // "12.4"
 
   // ---- GPUs
   [[nodiscard]] Answer<std::uint32_t> count() const;
-  [[nodiscard]] Answer<nvml::Device> device(std::uint32_t index) const;  // not GpuDevice::index
-  [[nodiscard]] Answer<std::string> uuid(nvml::Device) const;            // also of slices
+  [[nodiscard]] Answer<nvml::Device> device(
+      std::uint32_t index) const;  // by NVML's index, which is not GpuDevice::index
+  [[nodiscard]] Answer<std::string> uuid(nvml::Device) const;  // also for slices
   [[nodiscard]] Answer<std::string> name(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> minor_number(nvml::Device) const;
   [[nodiscard]] Answer<std::string> pci(nvml::Device) const;  // "0000:3b:00.0"
@@ -73,7 +74,7 @@ class Nvml {
 
   // ---- state; memory and processes also of slices
   [[nodiscard]] Answer<MemoryUse> memory(nvml::Device) const;
-  // The driver does not tell utilization in MIG mode.
+  // The driver does not report utilisation in MIG mode.
   [[nodiscard]] Answer<nvml::Utilization> utilization(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> power_mw(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> temperature(nvml::Device) const;  // Celsius
@@ -89,7 +90,7 @@ class Nvml {
 
   // ---- MIG
   [[nodiscard]] Answer<MigMode> mig_mode(nvml::Device) const;
-  // Ascending by id. Empty: this GPU cannot be partitioned.
+  // Ascending by id. Empty if this GPU cannot be partitioned.
   [[nodiscard]] Answer<std::vector<Profile>> profiles(nvml::Device) const;
   [[nodiscard]] Answer<std::vector<nvml::Placement>> placements(nvml::Device,
                                                                 std::uint32_t profile) const;
@@ -108,7 +109,7 @@ class Nvml {
   [[nodiscard]] Answer<nvml::ComputeInstance> create(nvml::GpuInstance,
                                                      std::uint32_t profile) const;
   [[nodiscard]] Answer<void> destroy(nvml::ComputeInstance) const;
-  struct MigDevice {  // one compute instance, as programs see it
+  struct MigDevice {  // a compute instance, as CUDA programs see it
     nvml::Device device = nullptr;
     std::uint32_t gpu_instance = 0, compute_instance = 0;
     std::string uuid;
@@ -121,7 +122,7 @@ class Nvml {
   [[nodiscard]] Answer<std::uint64_t> event_types(nvml::Device) const;
   [[nodiscard]] Answer<void> register_events(nvml::Device, std::uint64_t types,
                                              nvml::EventSet) const;
-  // Returns nothing if no event came within `timeout_ms`.
+  // Returns nullopt if no event came within `timeout_ms`.
   [[nodiscard]] Answer<std::optional<nvml::EventData>> wait(nvml::EventSet,
                                                             std::uint32_t timeout_ms) const;
 
@@ -131,7 +132,7 @@ class Nvml {
   void free(nvml::GpmSample) const;
   [[nodiscard]] Answer<void> take(nvml::Device, nvml::GpmSample) const;
   [[nodiscard]] Answer<void> take(nvml::Device, std::uint32_t gpu_instance, nvml::GpmSample) const;
-  // For how many percent of the time from `first` to `second` the graphics engine was busy.
+  // The percentage of the time from `first` to `second` in which the graphics engine was busy.
   [[nodiscard]] Answer<double> busy(nvml::GpmSample first, nvml::GpmSample second) const;
 
  private:

@@ -1,5 +1,5 @@
-// The part of NVML's binary interface that Gantry uses, in declarations of our own, since the
-// driver's header is no part of this tree. Layouts are those of libnvidia-ml.so.1 on x86-64 and are
+// The part of NVML's binary interface that Gantry uses, declared here, because the driver's header
+// is not part of this repository. Layouts are those of libnvidia-ml.so.1 on x86-64 and are
 // asserted; names follow NVIDIA's without their prefix. Facts are from NVIDIA's NVML API guide.
 #pragma once
 
@@ -14,7 +14,7 @@ using ComputeInstance = struct ComputeInstanceHandle*;
 using EventSet = struct EventSetHandle*;
 using GpmSample = struct GpmSampleHandle*;
 
-// The code that every call returns.
+// The return codes of all calls.
 enum class Return : std::int32_t {
   success = 0,
   uninitialized = 1,
@@ -30,7 +30,7 @@ enum class Return : std::int32_t {
   gpu_is_lost = 15,
   reset_required = 16,
   operating_system = 17,
-  version_mismatch = 18,  // library and kernel module differ
+  version_mismatch = 18,  // library and kernel module have different versions
   in_use = 19,
   memory = 20,
   insufficient_resources = 23,
@@ -49,9 +49,10 @@ constexpr std::uint32_t version_of(std::uint32_t n) {
 
 inline constexpr std::uint32_t kUuidBytes = 96;
 inline constexpr std::uint32_t kNameBytes = 96;
-inline constexpr std::uint32_t kNoInstance = 0xFFFFFFFF;          // in an event about the whole GPU
-inline constexpr std::uint32_t kMostGpuInstanceProfiles = 24;     // indexes that are tried
-inline constexpr std::uint32_t kMostComputeInstanceProfiles = 8;  // the same for compute instances
+inline constexpr std::uint32_t kNoInstance = 0xFFFFFFFF;  // value in an event about the whole GPU
+inline constexpr std::uint32_t kMostGpuInstanceProfiles =
+    24;  // largest number of indexes that are tried
+inline constexpr std::uint32_t kMostComputeInstanceProfiles = 8;  // likewise for compute instances
 inline constexpr std::uint32_t kMostNvLinks = 18;
 
 struct PciInfo {
@@ -156,7 +157,7 @@ static_assert(sizeof(FieldValue) == 40);
 
 enum class LinkEnd : std::uint32_t { gpu = 0, npu = 1, nvswitch = 2, unknown = 255 };
 
-// Reasons why clocks are lower than asked for: bits of GetCurrentClocksEventReasons.
+// Reasons why clocks are lower than requested: bits of GetCurrentClocksEventReasons.
 inline constexpr std::uint64_t kClocksHwSlowdown = 0x8, kClocksSwThermal = 0x20,
                                kClocksHwThermal = 0x40, kClocksPowerBrake = 0x80;
 
@@ -165,8 +166,8 @@ enum class EccSince : std::uint32_t { reset = 0, ever = 1 };
 enum class RetiredFor : std::uint32_t { single_bit_errors = 0, double_bit_error = 1 };
 enum class TemperatureLimit : std::uint32_t { shutdown = 0, slowdown = 1 };
 
-// GPM: counters since the sample before. From Hopper on it gives the only utilisation of a MIG
-// slice.
+// GPM: counters since the previous sample. From Hopper on, the only source of a MIG slice's
+// utilisation.
 inline constexpr std::uint32_t kGpmVersion = 1, kGpmGraphicsUtilization = 1;
 
 struct GpmSupport {
@@ -182,7 +183,7 @@ struct GpmMetric {
 };
 static_assert(sizeof(GpmMetric) == 40);
 
-// NVIDIA's array has grown from 98 entries with the drivers; the library reads `count` entries.
+// NVIDIA's array has grown beyond 98 entries in newer drivers; the library reads `count` entries.
 struct GpmMetrics {
   std::uint32_t version, count;
   GpmSample first, second;

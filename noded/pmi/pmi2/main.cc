@@ -1,7 +1,7 @@
 // gantry-pmi2 NAME NODE NODES TASKS: the PMI server of one step on one node, for --mpi=pmi2. Like
 // gantry-pmix (noded/pmi/pmix/main.cc) it is started by gantry-shim beside the step's tasks, inside
-// their container and as their user. What it says to the servers of other nodes goes over
-// descriptor 4. The tasks' sockets are descriptors from kFirstTask on.
+// their container and as their user. Its messages to the servers of other nodes go over descriptor
+// 4. The tasks' sockets are descriptors from kFirstTask on.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -24,8 +24,8 @@ using pmix::say_abort;
 using pmix::say_to_peer;
 using pmix::Word;
 
-// A task's socket, and bytes that the task has not taken yet. While there are such bytes, nothing
-// is read from the task. So a task that does not read has to wait, and cannot fill this program's
+// A task's socket, and bytes that the task has not read yet. While there are such bytes, nothing is
+// read from the task. So a task that does not read has to wait, and cannot fill this program's
 // memory.
 struct Line {
   int fd = -1;
@@ -56,7 +56,7 @@ class Loop {
     say(Word::ready, 0, "");
     while (turn()) {
     }
-    // The tasks have ended. Their last words show whether other tasks still wait for them.
+    // The tasks have ended. Their last messages show whether other tasks still wait for them.
     for (std::uint32_t task = 0; task < lines_.size(); ++task)
       while (lines_[task].fd >= 0 && read(task)) {
       }
@@ -114,7 +114,7 @@ class Loop {
       const ssize_t n = ::send(line.fd, line.out.data(), line.out.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
-      if (n <= 0) break;  // the task reads no more; the next read will show that it is gone
+      if (n <= 0) break;  // the task has closed its end; the next read will report that
       line.out.erase(0, static_cast<std::size_t>(n));
     }
     line.out.clear();
@@ -157,8 +157,8 @@ int run(int argc, char** argv) {
 }  // namespace gantry::pmi2
 
 int main(int argc, char** argv) {
-  // This program runs with the job's ids. The job's programs may not take its place when it talks
-  // to the shim, so they may not trace it.
+  // This program runs with the job's ids. The job's programs must not impersonate it towards the
+  // shim, so they must not be able to trace it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return gantry::pmi2::run(argc, argv);
 }

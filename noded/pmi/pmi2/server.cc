@@ -43,11 +43,11 @@ std::uint32_t number_at(std::string_view bytes, std::size_t at) {
 Server::Server(pmix::Layout layout, Out out)
     : layout_(std::move(layout)),
       out_(std::move(out)),
-      collect_(
-          layout_.self, static_cast<std::uint32_t>(layout_.nodes.size()), out_.peer,
-          [](std::uint32_t, std::uint32_t, std::uint32_t) {}),  // nobody asks for one rank's data
+      collect_(layout_.self, static_cast<std::uint32_t>(layout_.nodes.size()), out_.peer,
+               [](std::uint32_t, std::uint32_t, std::uint32_t) {
+               }),  // nobody requests a single rank's data
       tasks_(layout_.tasks[layout_.self]) {
-  // A mapping that is too long for a value is left out; libraries then compare the names of hosts.
+  // A mapping that is too long for a value is left out; then libraries compare host names.
   if (std::string mapping = process_mapping(layout_.tasks); mapping.size() <= kMaxValue)
     values_.emplace(kMapping, std::move(mapping));
 }
@@ -94,7 +94,7 @@ Server::Handler Server::handler_of(Version version, std::string_view name) {
   if (version == Version::v1) {
     for (const Entry& entry : kFirst)
       if (entry.name == name) return entry.handler;
-    return nullptr;  // the server could only guess the name of the answer
+    return nullptr;  // the name of the answer could only be guessed
   }
   for (const Entry& entry : kSecond)
     if (entry.name == name) return entry.handler;
@@ -146,7 +146,7 @@ void Server::fault(std::uint32_t task, const std::string& why) {
   ended_ = true;
 }
 
-// Ends the step if a task waits in a fence, here or on another node, for one that has left.
+// Ends the step if a task waits in a fence, here or on another node, for a task that has left.
 void Server::look_for_absent() {
   const bool wanted =
       collect_.awaited(kEverybody) ||
@@ -160,7 +160,7 @@ void Server::look_for_absent() {
     fault(0, "it waits in a fence for the tasks of " + layout_.nodes[*node] + ", which have ended");
 }
 
-// In PMI-2 each thread of a task that waits for an answer has a name.
+// In PMI-2 a thread that waits for an answer has a name.
 Reply Server::reply_to(std::uint32_t task, const Command& command) const {
   Reply reply(tasks_[task].version, command.name + "-response");
   if (const auto thread = command.find("thrid")) reply.add("thrid", thread->substr(0, kMaxKey));
@@ -181,7 +181,7 @@ void Server::init(std::uint32_t task, const Command& command) {
                    .add("pmi_subversion", t.version == Version::v1 ? 1 : 0));
 }
 
-// In PMI-2 an abort may be for one task alone, which then ends by itself.
+// In PMI-2 an abort may concern one task alone, which then ends by itself.
 void Server::abort(std::uint32_t task, const Command& command) {
   if (tasks_[task].version == Version::v2 && command.find("isworld") == "FALSE") return;
   auto why = command.find("message");
@@ -300,7 +300,7 @@ void Server::refuse_space(std::uint32_t task, const Command& command) {
                    .result(kRefused, "not supported"));
 }
 
-// One request may come in several commands; only the last one is answered.
+// One request may come in several commands; only the last of them is answered.
 void Server::refuse_spawn(std::uint32_t task, const Command& command) {
   if (command.find("totspawns") != command.find("spawnssofar")) return;
   answer(task, Reply(Version::v1, "spawn_result").result(kRefused, "not supported"));

@@ -1,10 +1,10 @@
-// The PMI server of one step on one node: what its tasks put, read and wait for. The class does no
-// I/O: bytes of tasks and of the other nodes' servers come in, and bytes for them go out. If a task
-// sends something that cannot be understood, the server listens to it no more, and the step ends
-// with one message, because the other tasks would wait for that task.
+// The PMI server of one step on one node, with the values that its tasks put, read and wait for.
+// The class does no I/O: bytes of tasks and of the other nodes' servers are passed in, and bytes
+// for them are passed out. If a task sends an invalid command, the server ignores it from then on,
+// and the step ends with one message, because the other tasks would wait for that task.
 //
 // A value that a task puts is seen by all tasks, itself included, from the next fence on. Until
-// then it is in part_, which the fence gives to the other nodes. Only tasks of this step reach this
+// then it is in part_, which the fence sends to the other nodes. Only tasks of this step reach this
 // server.
 #pragma once
 
@@ -20,19 +20,19 @@
 namespace gantry::pmi2 {
 
 inline constexpr int kGood = 0;
-// The value that Slurm gives: which of several commands a task runs is not known.
+// The value that Slurm returns: it is not known which of several commands a task runs.
 inline constexpr int kNoApplication = -1;
 
 // Bytes that this node's tasks put between two fences.
 inline constexpr std::size_t kMaxPart = 32u << 20;
 // Bytes of attributes that the node's tasks set for their node.
 inline constexpr std::size_t kMaxNode = 4u << 20;
-// Questions of one task for attributes that nobody has set yet.
+// Requests of one task for attributes that nobody has set yet.
 inline constexpr std::size_t kMaxWaiting = 64;
 
 struct Out {
   std::function<void(std::uint32_t task, std::string_view bytes)> answer;  // to a task of this node
-  // The task still gets its answers, and then the end.
+  // The task still gets its answers, and then the end of the stream.
   std::function<void(std::uint32_t task)> close;
   std::function<void(std::uint32_t node, std::string_view bytes)> peer;
   std::function<void(std::uint32_t rank, int status, const std::string& why)> abort;
@@ -48,7 +48,7 @@ class Server {
   [[nodiscard]] std::vector<std::string> environment(std::uint32_t task, int fd) const;
   void from_task(std::uint32_t task, std::string_view bytes);
   void gone(std::uint32_t task);  // the task's socket is closed
-  // No bytes: the tasks of that node have ended.
+  // With no bytes: the tasks of that node have ended.
   void from_peer(std::uint32_t node, std::string_view bytes);
 
  private:
@@ -126,7 +126,7 @@ class Server {
   std::map<std::string, std::string, std::less<>> node_;
   std::size_t node_bytes_ = 0;
   std::string part_;
-  bool ended_ = false;  // a task has aborted or is at fault; no second message is sent
+  bool ended_ = false;  // a task has aborted or failed, so no second message is sent
 };
 
 }  // namespace gantry::pmi2

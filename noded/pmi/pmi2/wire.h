@@ -33,7 +33,7 @@ struct Command {
 
 enum class Taken : std::uint8_t { command, more, malformed };
 
-// Takes the first command of `in` from `at` on, and moves `at` behind it.
+// Takes the first command of `in` from `at` on, and moves `at` past it.
 Taken take(Version version, std::string_view in, std::size_t& at, Command& out);
 
 class Reply {
@@ -54,7 +54,7 @@ class Reply {
 // of ranks.
 std::string process_mapping(const std::vector<std::uint32_t>& tasks);
 
-// Makes bytes such as "1 bad\nline" fit to be shown in a message.
+// Makes bytes such as "1 bad\nline" printable for a message.
 std::string shown(std::string_view bytes);
 
 }  // namespace gantry::pmi2

@@ -1,9 +1,9 @@
 // gantry-pmix NAMESPACE NODE NODES TASKS: the PMIx server of one step on one node, started by
 // gantry-shim beside the step's tasks and with no more rights than they have. NODE is the index of
 // this node in NODES, a comma list in the order of ranks; TASKS says how many tasks each node has.
-// Descriptor 4 leads to the shim (noded/pmi/wire.h); when that closes, the step is over.
+// Descriptor 4 leads to the shim (noded/pmi/wire.h); when it closes, the step is over.
 //
-// This is a program of its own so that neither gantry-noded nor gantry-shim needs libpmix, and so
+// This is a separate program so that neither gantry-noded nor gantry-shim needs libpmix, and so
 // that what tasks send is parsed inside their container.
 #include <pmix.h>
 #include <pmix_server.h>
@@ -38,7 +38,7 @@ struct Out {
   std::function<void(std::uint32_t rank, int status, const std::string& why)> abort;
 };
 
-// Returns "" or why it cannot serve. libpmix allows one server in a process.
+// Returns "" or why it cannot serve. libpmix allows only one server per process.
 std::string start_server(const Layout& layout, const std::string& directory, Out out);
 // Variables ("NAME=value") for the task with this number on this node.
 std::vector<std::string> client_environment(const Layout& layout, std::uint32_t task);
@@ -47,7 +47,8 @@ void stop_server();
 
 namespace {
 
-// There is one global server, because libpmix's callbacks carry no context: one step, one process.
+// There is one global server, because libpmix's callbacks have no context argument: a process
+// serves one step.
 struct Server {
   Layout layout;
   Out out;
@@ -211,7 +212,7 @@ class Infos {
     PMIX_INFO_CONSTRUCT(&all_.back());
     return all_.back();
   }
-  // libpmix's data in them lives as long as the process, which is short.
+  // libpmix's data in them is never freed: the process lives only as long as the step.
   std::vector<pmix_info_t> all_;
 };
 
@@ -388,8 +389,8 @@ int run(int argc, char** argv) {
 }  // namespace gantry::pmix
 
 int main(int argc, char** argv) {
-  // This program runs with the job's ids. The job's programs may not take its place when it talks
-  // to the shim, so they may not trace it.
+  // This program runs with the job's ids. The job's programs must not impersonate it towards the
+  // shim, so they must not be able to trace it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return gantry::pmix::run(argc, argv);
 }

@@ -22,13 +22,13 @@ Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request
 }
 
 struct WantedFile {
-  const char* what;  // words in front of a refusal
+  const char* what;  // the beginning of an error's text
   std::string path;
   int flags;
 };
 
-// Output files are always opened for appending: the script, its children and a notice of the shim
-// may write to the same file.
+// Output files are always opened in append mode, because the script, its children and a notice of
+// the shim may write to the same file.
 WantedFile output_file(const std::string& path, OpenMode mode) {
   int flags = O_WRONLY | O_CREAT | O_APPEND;
   if (mode == OpenMode::truncate) flags |= O_TRUNC;
@@ -39,8 +39,8 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }
 
-// Some clients make the folder of the output files only when the submission has returned, so a
-// missing folder is awaited for a while. All of this happens in the process of the user.
+// Some clients make the folder of the output files only after the submit, so this waits for a
+// missing folder for a while. All of this happens in the user's process.
 constexpr Duration kFolderPatience = seconds(5);
 constexpr std::int64_t kShortestNap = 5'000, kLongestNap = 100'000;  // microseconds
 
@@ -49,21 +49,21 @@ Result<Fd> open_one(const AsUser& user, const WantedFile& one, Duration patience
   const std::string folder = folder_of(one.path);
   for (std::int64_t nap = kShortestNap;; nap = std::min(nap * 2, kLongestNap)) {
     auto fd = user.open_file(one.path, one.flags, kOutputMode);
-    // A file that would be made is missing only if its folder is.
+    // A file that would be made is reported as missing only if its folder is missing.
     const bool missing = !fd && fd.error().code == ErrorCode::not_found;
     if (!missing || (one.flags & O_CREAT) == 0) return fd;
-    // If the folder is there, it was made just now, or a link leads to where nothing is.
+    // If the folder exists, it was made just now, or a link has no target.
     if (user.open(folder, O_PATH | O_DIRECTORY))
       return user.open_file(one.path, one.flags, kOutputMode);
     if (timer_clock() >= end)
       return fail(ErrorCode::not_found, one.path + ": the folder " + folder + " does not exist");
     const timespec pause{0, nap * 1'000};
-    // tidy-allow(sleep): file systems of other machines tell of no new folder
+    // tidy-allow(sleep): network file systems report no new folder
     ::nanosleep(&pause, nullptr);
   }
 }
 
-// One process of the user opens all files, in this order; the umask is changed in it alone.
+// One process with the user's ids opens all files, in this order; only it changes the umask.
 // `patience` is for missing folders of output files.
 Result<std::vector<Fd>> open_files(const LaunchRequest& request,
                                    const std::vector<WantedFile>& wanted, Duration patience) {
@@ -109,7 +109,7 @@ Result<Fd> open_input(const LaunchRequest& request, const std::string& path) {
   return std::move(files->front());
 }
 
-// What only waits for steps reads and writes nothing, and makes no file of the user's.
+// An allocation only waits for steps: it reads and writes nothing, and makes no file of the user.
 Result<StandardFiles> no_files() {
   StandardFiles files;
   files.out.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));

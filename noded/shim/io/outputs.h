@@ -1,6 +1,6 @@
 // Standard input, output and error of a batch job. They are opened as the job's owner, before the
-// container exists, so that a missing directory refuses the job with a message that names it. Only
-// regular files, named pipes and /dev/null are allowed (as_user.h).
+// container exists, so that a job with a missing directory is refused with a message that names it.
+// Only regular files, named pipes and /dev/null are allowed (as_user.h).
 #pragma once
 
 #include <string_view>
@@ -23,14 +23,14 @@ PatternValues pattern_values(const NodeSetup& setup, const LaunchRequest& reques
 std::string absolute_path(const std::string& work_dir, const std::string& path);
 
 Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request);
-// Opens a file for output of a step's task. A file that does not exist yet gets the rights that the
-// job's umask leaves.
+// Opens a file for the output of a step's task. A new file gets the permissions that the job's
+// umask allows.
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode);
 
 // Opens a file that a step's task reads.
 Result<Fd> open_input(const LaunchRequest& request, const std::string& path);
 
-// Writes, as the user, what Gantry has to tell the user there: a notice, or why the job ended.
+// Writes, as the user, what Gantry reports in the job's output: a notice, or why the job ended.
 void say_in_output(const LaunchRequest& request, const StandardFiles& files, std::string_view text);
 
 }  // namespace gantry::runtime

@@ -24,7 +24,7 @@ namespace gantry::runtime {
 
 namespace {
 
-// For a step without grun at the other end: nobody listens, and nothing is kept.
+// For a step without grun at the other end: nobody reads, and nothing is kept.
 class NoStepIo : public StepIo {
  public:
   void started(std::uint32_t) override {}
@@ -45,7 +45,7 @@ class NoStepIo : public StepIo {
 
 constexpr int kDialPatienceMs = 10'000;
 constexpr int kFlushPatienceMs = 5'000;  // for each piece of the last output
-// The limit for all of the last output: its reader is a program of the job.
+// The time limit for all of the last output, because its reader is a program of the job.
 constexpr Duration kLongestFinish = minutes(1);
 
 tl::unexpected<Error> unreachable(const std::string& address, int error) {
@@ -53,9 +53,9 @@ tl::unexpected<Error> unreachable(const std::string& address, int error) {
               "grun cannot be reached at " + address + ": " + std::strerror(error));
 }
 
-// Dials "tcp://127.0.0.1:7000" or "tcp://[::1]:7000". Names are not resolved: grun sends numbers,
-// and a resolver would need shared libraries. The connection may not be there yet when this
-// returns; what is written until then waits.
+// Connects to "tcp://127.0.0.1:7000" or "tcp://[::1]:7000". Names are not resolved: grun sends
+// numeric addresses, and a resolver would need shared libraries. The connection may not be
+// established yet when this returns; what is written until then waits.
 Result<Fd> begin_dial(const std::string& address) {
   const auto bad = [&] {
     return fail(ErrorCode::invalid_argument,
@@ -120,7 +120,7 @@ class StreamIo : public StepIo {
       bytes.remove_prefix(part.size());
     }
   }
-  void closed(std::uint32_t, int) override {}  // the task's exit says enough
+  void closed(std::uint32_t, int) override {}  // the task's exit is enough
   void exited(std::uint32_t task, ExitStatus status, std::string_view message) override {
     send({proto::TaskExit{request_.rank(task), status, std::string(message)}});
   }
@@ -162,8 +162,8 @@ class StreamIo : public StepIo {
       pollfd ready{fd_.get(), POLLOUT, 0};
       if (::poll(&ready, 1, kFlushPatienceMs) <= 0) lost_ = true;
     }
-    // grun cannot decode anything before it has the hello. So this waits for grun's part of the
-    // handshake, and then until grun closes, so that no reset throws away what was sent.
+    // grun cannot decode anything before it has the hello frame. So this waits for grun's part of
+    // the handshake, and then until grun closes, so that no reset discards what was sent.
     drain_until_closed(end);
   }
 
@@ -230,7 +230,7 @@ class StreamIo : public StepIo {
       const ssize_t n = ::read(fd_.get(), buffer, sizeof buffer);
       if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
       if (n > 0 && !stream_.feed({buffer, static_cast<std::size_t>(n)})) return;
-      while (stream_.next()) {  // no task is left that could take it
+      while (stream_.next()) {  // no task is left that could read it
       }
       write();
     }
@@ -242,11 +242,11 @@ class StreamIo : public StepIo {
   const StepRequest& request_;
   std::uint32_t tasks_;
   bool lost_ = false;
-  bool input_full_ = false;  // true: nothing is read, so that grun has to wait
+  bool input_full_ = false;  // true: nothing is read, so grun has to wait
 };
 
-// The stream of an attached reader: nothing waits for it. It does not get what it does not read in
-// time, and is told how much that was.
+// The stream of an attached reader, for which nothing waits. What the reader does not read in time
+// is dropped, and it is told how much that was.
 class AttachedIo final : public StreamIo {
  public:
   AttachedIo(Fd fd, net::SecureStream stream, std::string node, const StepRequest& request,
@@ -262,7 +262,7 @@ class AttachedIo final : public StreamIo {
     StreamIo::output(task, stream, bytes);
   }
   void peer(std::uint32_t, std::string_view) override {}
-  void notice(std::string_view, Notice) override {}  // for who started the step
+  void notice(std::string_view, Notice) override {}  // for the client that started the step
   [[nodiscard]] bool full() const override { return false; }
   void ready(short events, StepControl& control) override {
     StreamIo::ready(events, control);
@@ -277,13 +277,13 @@ class AttachedIo final : public StreamIo {
   }
 
  private:
-  // Skipping ends only when half of the queue has gone, so that the reader does not lose every
-  // other line.
+  // Skipping ends only when half of the queue is sent, so that the reader does not lose every other
+  // line.
   void tell_skipped() {
     if (skipped_ > 0 && stream_.unsent() < kMaxAttachedBacklog / 2)
       send({proto::StepSkipped{std::exchange(skipped_, 0)}});
   }
-  // When an attached reader ends its input, the step's input goes on: only grun can end that.
+  // When an attached reader closes its input, the step's input stays open: only grun can end that.
   void take(const proto::StepFrame& frame, StepControl& control) override {
     const auto* input = std::get_if<proto::TaskInput>(&frame.body);
     if (may_type_ && input != nullptr && !input->data.empty()) control.input(input->data);
@@ -293,8 +293,8 @@ class AttachedIo final : public StreamIo {
   std::uint64_t skipped_ = 0;  // bytes
 };
 
-constexpr int kLastPatienceMs = 5'000;  // waits so long at the end while no attached reader reads
-constexpr Duration kLongestEnd = minutes(1);  // waits no longer than this in all
+constexpr int kLastPatienceMs = 5'000;  // waits this long at the end while no attached reader reads
+constexpr Duration kLongestEnd = minutes(1);  // never waits longer than this in total
 
 }  // namespace
 
@@ -335,15 +335,15 @@ void StepAudience::look_for_attachments() {
         bytes ? codec::decode<StepAttachment>(*bytes) : tl::unexpected(bytes.error());
     if (!attachment || attached_.size() >= kMostAttached) continue;
     auto io = dial_attached(shim_.setup.node, request_, *attachment);
-    if (!io) continue;  // the reader waits in vain, and says so
+    if (!io) continue;  // the reader waits until it gives up
     for (const Piece& piece : recent_) (*io)->output(piece.task, piece.stream, piece.bytes);
     for (const auto& [task, exit] : exits_) (*io)->exited(task, exit.status, exit.message);
     attached_.push_back(std::move(*io));
   }
 }
 
-// What is for the error output of a job begins with the name of Slurm's shim. The news that the job
-// is being ended stays as it is; a message is the client's to name.
+// Text for the error output of a job begins with the name of Slurm's shim. The report that the job
+// is being ended is passed on as it is; for a message the client adds the name.
 void StepAudience::pass_notice(std::string_view text) {
   constexpr std::string_view kName = "slurmstepd: error: ", kEnd = "*** JOB ";
   const bool named = text.starts_with(kName);
@@ -398,6 +398,6 @@ void StepAudience::finish(const ExitRecord& record) {
 
 }  // namespace gantry::runtime
 
-// The only wire message that the shim itself uses. With common/proto/codecs, which has
-// all other messages too, a program that starts with every job would be twice as large.
+// The only wire message that the shim itself uses. With common/proto/codecs, which has all
+// messages, this program, which starts with every job, would be twice as large.
 GANTRY_CODEC_INSTANTIATE(gantry::proto::StepFrame)

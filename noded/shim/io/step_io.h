@@ -1,8 +1,8 @@
-// The way of the standard files of a step's tasks to their reader. It is the seam between the step
-// shim, which has the tasks and their pipes, and the connection to grun.
+// Carries the standard files of a step's tasks to their reader. It is the interface between the
+// step shim, which has the tasks and their pipes, and the connection to grun.
 //
-// The step shim polls fd() for events() beside its own descriptors and calls ready(). Everything is
-// non-blocking, in one thread.
+// The step shim polls fd() for events() together with its own descriptors and calls ready().
+// Everything is non-blocking, in one thread.
 #pragma once
 
 #include <poll.h>
@@ -32,7 +32,7 @@ class StepControl {
   virtual void window(const proto::TerminalSize& size) = 0;  // new size of task 0's terminal
   // Bytes from the PMI server of another node of the step, for the one here.
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
-  [[nodiscard]] virtual bool input_full() const = 0;  // true: do not read more input for now
+  [[nodiscard]] virtual bool input_full() const = 0;  // true: no more input should be read for now
 };
 
 class StepIo {
@@ -43,33 +43,33 @@ class StepIo {
   virtual void output(std::uint32_t task, int stream, std::string_view bytes) = 0;
   virtual void closed(std::uint32_t task, int stream) = 0;
   virtual void exited(std::uint32_t task, ExitStatus status, std::string_view message) = 0;
-  // peer() sends bytes of this node's PMI server to the one of another node, or to all others.
-  // aborted() says that a task called MPI_Abort, or, without a status, that the task is at fault.
+  // peer() sends bytes of this node's PMI server to that of another node, or to all others.
+  // aborted() reports that a task called MPI_Abort or, without a status, that the task has failed.
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
   virtual void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
                        std::string_view message) = 0;
-  // A line for the user: somebody's message, which gets the client's name in front; a word of the
-  // shim; or the shim's word that the tasks are being ended.
+  // A line for the user: a message of a user, to which the client's name is added; a report of the
+  // shim; or the report that the tasks are being ended.
   enum class Notice : std::uint8_t { message, word, end };
   virtual void notice(std::string_view text, Notice kind) = 0;
-  // Is so much queued already that the shim must stop reading from the tasks, so that they wait?
+  // Whether so much is queued that the shim must stop reading from the tasks, so that they wait.
   [[nodiscard]] virtual bool full() const = 0;
   [[nodiscard]] virtual int fd() const = 0;  // -1 = nothing to poll
   [[nodiscard]] virtual short events() const = 0;
   virtual void ready(short events, StepControl& control) = 0;
-  virtual void look_at_input(const StepControl& control) = 0;  // before each events()
-  // Is the other side gone for good? Then the shim kills the tasks.
+  virtual void look_at_input(const StepControl& control) = 0;  // called before each events()
+  // Whether the other side is gone permanently. Then the shim kills the tasks.
   [[nodiscard]] virtual bool lost() const = 0;
-  // Sends what is queued and then the end, within a few seconds.
+  // Sends what is queued and then the end of the streams, within a few seconds.
   virtual void finish(const ExitRecord& record) = 0;
 };
 
-// Chooses by request.io_address; "" means that nobody reads (the tasks' standard files are files or
-// /dev/null).
+// Chooses the kind by request.io_address; "" means that nobody reads (the tasks' standard files are
+// files or /dev/null).
 Result<std::unique_ptr<StepIo>> make_step_io(const Shim& shim, const StepRequest& request);
 
-// Carries the standard files of a step's tasks to grun. It implements the seam of step_io.h over an
-// encrypted stream (common/net/secure_stream.h) that the shim dials, with the frames of
+// Carries the standard files of a step's tasks to grun. It implements step_io.h over an encrypted
+// stream (common/net/secure_stream.h) that the shim connects, with the frames of
 // common/proto/step_io.h.
 
 // Bytes queued before tasks have to wait.
@@ -78,24 +78,24 @@ inline constexpr std::size_t kMaxStreamBacklog = 1u << 20;
 // The same limit for an attached reader, who loses the bytes beyond it.
 inline constexpr std::size_t kMaxAttachedBacklog = 4u << 20;
 
-// Dials request.io_address, for at most 10 s. unavailable: nobody answers there.
+// Connects to request.io_address, for at most 10 s. Error unavailable: nobody answers there.
 Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
                                                  const StepRequest& request);
-// Does not wait for the reader that it dials; if nobody is there, lost() becomes true later.
-// finish() does not wait either: queued bytes go out with ready().
+// Does not wait for the connection; if nobody answers, lost() becomes true later. finish() does not
+// wait either: queued bytes are sent by ready().
 Result<std::unique_ptr<StepIo>> dial_attached(const std::string& node, const StepRequest& request,
                                               const StepAttachment& attachment);
 
-// All readers of a running step: grun, which started it, and others who are attached to it.
+// All readers of a running step's output: grun, which started it, and others that are attached.
 //
-// All of them get what the tasks write, and a reader who comes later what they wrote last, as in
-// Slurm: kRecentBytes of it. Only grun makes the tasks wait when it does not read, and
-// only its loss ends them; attached readers may come and go. An attachment is a file that noded
-// puts into the step's directory (noded/runtime/job_dir.h).
+// All of them get what the tasks write; a later reader first gets the last kRecentBytes of the
+// output, as in Slurm. Only grun makes the tasks wait when it does not read, and only the loss of
+// grun ends them; attached readers may come and go. An attachment is a file that noded puts into
+// the step's directory (noded/runtime/job_dir.h).
 class StepAudience final : public StepIo {
  public:
-  static constexpr std::size_t kMostAttached = 16;       // at the same time, on one node
-  static constexpr std::size_t kRecentBytes = 64 << 10;  // of all tasks here together
+  static constexpr std::size_t kMostAttached = 16;       // readers at a time, on one node
+  static constexpr std::size_t kRecentBytes = 64 << 10;  // bytes kept, of all tasks here together
 
   // `dir` is the step's directory. All arguments outlive this object.
   StepAudience(const Shim& shim, const StepRequest& request, std::string dir,
@@ -103,13 +103,13 @@ class StepAudience final : public StepIo {
       : shim_(shim), request_(request), dir_(std::move(dir)), grun_(std::move(grun)) {}
 
   void look_for_attachments();
-  // For attached readers: which descriptors to poll, and what poll() returned, in the same order.
+  // For attached readers: the descriptors to poll, and the results of poll(), in the same order.
   void add_watched(std::vector<pollfd>& watched) const {
     for (const auto& one : attached_) watched.push_back({one->fd(), one->events(), 0});
   }
   void serve(const pollfd* watched, StepControl& control);
-  // Call it after finish(). It waits until attached readers have read to the end, or their time is
-  // over.
+  // Call it after finish(). It waits until attached readers have read to the end, or their time has
+  // passed.
   void let_go(StepControl& control);
 
   void started(std::uint32_t tasks) override { grun_->started(tasks); }
@@ -147,8 +147,8 @@ class StepAudience final : public StepIo {
   std::string dir_;
   std::unique_ptr<StepIo> grun_;
   std::vector<std::unique_ptr<StepIo>> attached_;
-  std::map<std::uint32_t, Exit> exits_;  // by task: for readers who attach later
-  std::deque<Piece> recent_;             // likewise, the oldest first
+  std::map<std::uint32_t, Exit> exits_;  // exits by task, for readers who attach later
+  std::deque<Piece> recent_;             // output for the same purpose, the oldest first
   std::size_t recent_bytes_ = 0;
 };
 

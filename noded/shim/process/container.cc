@@ -49,9 +49,8 @@ Result<Pair> runtime_pipe() {
 }
 
 // gantry-init enters the working directory, and the OCI runtime does not. gantry-init is the user
-// and has no descriptor of a directory. A runtime that enters a path that a user names can be led
-// out of the container, if a link there has just been changed to lead to the runtime's own
-// descriptors (CVE-2024-21626).
+// and has no descriptor of a directory. A runtime that enters a user's path can be led out of the
+// container by a link that points to the runtime's own descriptors (CVE-2024-21626).
 std::vector<std::string> init_args(const LaunchRequest& request, const std::string& cwd) {
   std::vector<std::string> args;
   if (request.sandbox == Sandbox::hardened) args.emplace_back("hard");
@@ -73,7 +72,7 @@ bool inherits_limits(const Shim& shim) {
   return shim.setup.runtime == RuntimeKind::runc && !shim.setup.rootless;
 }
 
-// The limits that do not hinder runc itself, which has them too: it reserves much address space,
+// The limits that do not hinder runc itself, which gets them too: it reserves much address space,
 // writes files, and starts threads.
 ProcessLimits limits_beside_runc(ProcessLimits limits) {
   std::erase_if(limits.soft, [](const SoftLimit& limit) {
@@ -133,7 +132,7 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& pr
   return argv;
 }
 
-// The runtime ends when the container runs, or has failed; in the first case PID 1 says `up`.
+// The runtime ends when the container runs, or has failed; if it runs, PID 1 sends `up`.
 Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
                       const std::string& log, Signals& signals) {
   int status = -1;
@@ -159,8 +158,8 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
   }
 }
 
-// Only the effective id changes, so the capabilities stay permitted: this user may make a namespace
-// also where ordinary users may not.
+// Only the effective id changes, so the capabilities stay permitted: this user can make a namespace
+// even if ordinary users may not.
 bool become(std::uint32_t uid) {
   if (::syscall(SYS_setresuid, -1, uid, -1) != 0) return false;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -172,7 +171,7 @@ bool become(std::uint32_t uid) {
 
 [[noreturn]] void hold_namespace(std::uint32_t uid, const Fd& up, pid_t shim) {
   const int error = become(uid) && ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // this comes after the change of ids, which clears it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // after the change of ids, which resets it
   if (::getppid() != shim) ::_exit(1);
   (void)!::write(up.get(), &error, sizeof error);
   for (;;) ::pause();
@@ -226,13 +225,13 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   spec.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=" + shim.setup.mount_dir};
   if (shim.setup.runtime == RuntimeKind::crun)
     spec.env.emplace_back("_LIBCONTAINER_CLONED_BINARY=1");
-  // The runtime's own standard files are a pipe, which serves only for complaints: see
+  // The runtime's own standard files are a pipe that is only for error messages: see
   // init_protocol.h.
   ASSIGN(talk, runtime_pipe());
   spec.in = talk->ours.get();
   spec.out = spec.err = talk->theirs.get();
   spec.more = {pair->theirs.get(), files.in.get(), files.out.get(), files.err_fd()};
-  // runc moves the container into a directory of its own, and counts itself in none.
+  // runc moves the container into its own directory, and itself stays in none.
   const auto directory = open_cgroup_directory(shim.setup.cgroups, job_cgroup(shim.request.key));
   if (shim.setup.runtime == RuntimeKind::crun) {
     spec.cgroup = &cgroup;

@@ -19,7 +19,7 @@ namespace gantry::runtime {
 struct Container {
   int init_pid = 0;                   // in the shim's PID namespace
   int child_pid = 0;                  // the batch shell
-  Fd socket;                          // to gantry-init
+  Fd socket;                          // socket to gantry-init
   bool closed = false;                // the socket has closed: PID 1 is ending or has ended
   bool ended = false;                 // PID 1 has been reaped
   std::optional<int> program_status;  // wait status of the batch shell, as gantry-init reports it
@@ -27,7 +27,7 @@ struct Container {
   int init_status = 0;                // wait status of PID 1
 };
 
-// Starts the runtime, and returns when PID 1 runs. Fails with the runtime's complaint.
+// Starts the runtime, and returns when PID 1 runs. An error has the runtime's message.
 Result<Container> start_container(const Shim& shim, const Root& root, const StandardFiles& files,
                                   const std::vector<std::string>& env, Signals& signals);
 
@@ -45,19 +45,19 @@ ExitStatus exit_of(const Container& container);
 
 // The user namespace of a container, made before the container.
 //
-// The kernel counts inotify instances, queued signals, timers and message queues of a namespace
-// also to the user who made the namespace. If root made it, one job could use up what root and all
-// other jobs need. So each job's namespace is made by a user id of its own. No other process has
-// that id: it would have all capabilities in the namespace.
+// The kernel also counts inotify instances, queued signals, timers and message queues of a
+// namespace for the user who made it. If root made it, one job could use up the limits of root and
+// all other jobs. So a separate user id makes each job's namespace. No other process may have that
+// id, because it would have all capabilities in the namespace.
 
-// Host ids reserved for this. A job gets the first one plus the last 20 bits of its job id.
+// Range of host ids for this. A job gets the first one plus the last 20 bits of its job id.
 inline constexpr std::uint32_t kNamespaceUidBase = 0x70100000;
 inline constexpr std::uint32_t kNamespaceUids = 1u << 20;
 
 // A process that holds the namespace open, until this object ends it.
 class UserNamespace {
  public:
-  // runtime_failed: the kernel does not allow the namespace, or not these mappings.
+  // Error runtime_failed: the kernel does not allow the namespace, or not these mappings.
   static Result<UserNamespace> make(JobId job, const std::vector<IdRange>& uids,
                                     const std::vector<IdRange>& gids);
   UserNamespace(UserNamespace&& other) noexcept;

@@ -29,8 +29,8 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kStartMs = 5'000;  // until the process serves
-// The kernel ends other processes of the job before the door when memory runs out.
+constexpr int kStartMs = 5'000;  // time until the process serves
+// When memory runs out, the kernel ends other processes of the job before the door.
 constexpr const char* kOomScore = "-900";
 
 struct Place {
@@ -57,7 +57,7 @@ std::optional<Place> place_of(const std::string& host, std::uint16_t port) {
 
 Result<Fd> listen_at(const std::string& host, std::uint16_t port) {
   const auto where = [&] { return "the door of the replica, port " + std::to_string(port); };
-  // A name is no address of this node alone: the door takes connections at all of them.
+  // A name is not this node's numeric address, so the door then listens on all addresses.
   const auto place = place_of(host, port).value_or(*place_of("", port));
   Fd fd(::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail_errno(ErrorCode::runtime_failed, where());
@@ -73,7 +73,7 @@ Result<Fd> listen_at(const std::string& host, std::uint16_t port) {
   return fd;
 }
 
-// What the process needs of its parent; all is opened before the fork.
+// The descriptors that the process needs; all are opened before the fork.
 struct Ways {
   Fd user_space, network_space;
   std::vector<Fd> cgroup;
@@ -87,7 +87,7 @@ Result<Ways> open_ways(const Shim& shim, int inside) {
   ways.network_space.reset(::open((spaces + "net").c_str(), O_RDONLY | O_CLOEXEC));
   if (!ways.network_space)
     return fail_errno(ErrorCode::runtime_failed, "the door of the replica: the job's network");
-  // Who is not root owns no network namespace, but the user namespace to which it belongs.
+  // A process that is not root must first enter the user namespace that owns the network namespace.
   if (::geteuid() != 0)
     ways.user_space.reset(::open((spaces + "user").c_str(), O_RDONLY | O_CLOEXEC));
   return ways;
@@ -142,7 +142,7 @@ const char* move_in(const Ways& ways, const Owner& owner, bool rootless) {
   if (failed == nullptr && !keep_only_calls_of_a_door()) failed = "system call filter";
   const std::string said =
       failed == nullptr ? std::string("ok") : std::string(failed) + ": " + std::strerror(errno);
-  // The filter knows no write().
+  // The system call filter does not allow write().
   (void)!::send(ready.get(), said.data(), said.size(), MSG_NOSIGNAL);
   if (failed != nullptr) ::_exit(1);
   ::close(ready.get());

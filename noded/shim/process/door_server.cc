@@ -1,5 +1,6 @@
-// One epoll loop. A connection is a stranger until its header has arrived, then a visitor with two
-// ends. What an end cannot take waits in its way, and nothing is read from the other end meanwhile.
+// One epoll loop. A connection is a stranger until its header has arrived, then a visit with two
+// ends. Bytes that one end cannot take wait in the Way between them, and nothing is read from the
+// other end meanwhile.
 #include "noded/shim/process/door_server.h"
 
 #include <linux/audit.h>
@@ -26,21 +27,21 @@ namespace gantry::runtime {
 
 namespace {
 
-constexpr int kEvents = 256;       // of one turn
-constexpr int kPiecesPerTurn = 4;  // of one direction, before others get their turn
-constexpr int kFullPauseMs = 50;   // until it is tried again to take one connection more
+constexpr int kEvents = 256;       // events handled in one turn
+constexpr int kPiecesPerTurn = 4;  // pieces of one direction, before others get their turn
+constexpr int kFullPauseMs = 50;   // pause before accepting one more connection is tried again
 
 struct Visit;
 
 struct End {
   Visit* visit = nullptr;
   Fd fd;
-  std::uint32_t watched = 0;  // events
+  std::uint32_t watched = 0;  // events that epoll watches
 };
 
 // One direction of a visit.
 struct Direction {
-  std::string kept;  // was read, and the other end has not taken it yet
+  std::string kept;  // bytes that were read, and the other end has not taken yet
   bool done = false;
 };
 
@@ -80,7 +81,7 @@ void set_up_end(const Fd& fd) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-// Makes the close of this socket a reset, by which the gate knows that nobody answers.
+// Makes closing this socket send a reset, which tells the gate that nobody answers.
 void close_by_reset(const Fd& fd) {
   const linger hard{1, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
@@ -127,7 +128,7 @@ class DoorServer {
     return left < 0 ? 0 : static_cast<int>(left) + 1;
   }
 
-  // False: the listening socket is of no use any more.
+  // Returns false if the listening socket has failed.
   bool take_some() {
     for (int i = 0; i < kEvents; ++i) {
       Fd fd(::accept4(plan_.listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -275,16 +276,17 @@ class DoorServer {
     watch(visit.job, wanted(visit.out, visit.in));
   }
 
-  // What to watch at the end from which `reads` comes and to which `writes` goes.
+  // The events to watch at the end from which `reads` comes and to which `writes` goes.
   static std::uint32_t wanted(const Direction& reads, const Direction& writes) {
-    std::uint32_t events = EPOLLET;  // never 0, and an end that has nothing to say is not repeated
+    std::uint32_t events =
+        EPOLLET;  // never 0; edge-triggered, so an idle end causes no further events
     if (!reads.done && reads.kept.empty()) events |= EPOLLIN | EPOLLRDHUP;
     if (!writes.kept.empty()) events |= EPOLLOUT;
     return (events & (EPOLLIN | EPOLLOUT)) != 0 ? events & ~static_cast<std::uint32_t>(EPOLLET)
                                                 : events;
   }
 
-  // The visit is kept until the end of the turn, as events may still point at it.
+  // The visit is freed at the end of the turn, because events may still point to it.
   void end(Visit& visit) {
     auto& list = visit.stage == Stage::header ? strangers_ : visitors_;
     visit.stage = Stage::over;
@@ -310,7 +312,7 @@ constexpr unsigned kMachine = AUDIT_ARCH_AARCH64;
 constexpr long kCalls[] = {SYS_recvfrom, SYS_sendto, SYS_epoll_pwait, SYS_epoll_ctl, SYS_accept4,
                            SYS_close, SYS_socket, SYS_connect, SYS_shutdown, SYS_setsockopt,
                            SYS_getsockopt, SYS_clock_gettime, SYS_epoll_create1,
-                           // the allocator
+                           // For the allocator
                            SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex,
 #if defined(__x86_64__)
                            SYS_epoll_wait,
@@ -325,7 +327,7 @@ int serve_door(const DoorPlan& plan) {
 
 bool keep_only_calls_of_a_door() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;  // their runtimes make calls of their own
+  return true;  // sanitizers' runtimes make further calls
 #else
   const auto step = [](unsigned code, unsigned value) {
     return sock_filter{static_cast<unsigned short>(code), 0, 0, value};

@@ -1,9 +1,9 @@
-// What a door does: it takes connections, looks for the password in the header of the PROXY
+// What a door does: it accepts connections, checks the password in the header of the PROXY
 // protocol, and copies bytes between those that have it and the server in the job.
 //
-// Who connects without the password gets nothing: the connection is closed when its first octets
-// are wrong, or after kStrangerTime. A header with the command LOCAL is the question whether
-// anybody listens in the job: the answer is an orderly end of the connection, or a reset.
+// A connection without the password is closed when its first octets are wrong, or after
+// kStrangerTime. A header with the command LOCAL asks whether a server listens in the job: the
+// answer is an orderly end of the connection, or a reset.
 //
 // Of what a slow reader does not take, at most kPiece octets are kept for each direction, and its
 // writer waits.
@@ -18,25 +18,26 @@
 namespace gantry::runtime {
 
 inline constexpr std::size_t kMostVisitors = 4'096;  // connections with the password
-inline constexpr std::size_t kMostStrangers = 128;   // without; the oldest goes for one more
+inline constexpr std::size_t kMostStrangers =
+    128;  // connections without it; one more replaces the oldest
 inline constexpr Duration kStrangerTime = seconds(2);
 inline constexpr std::size_t kDoorPiece = 64u << 10;
 
 struct DoorPlan {
   int listening = -1;        // descriptor
-  std::uint16_t inside = 0;  // the port on 127.0.0.1, in the network of this process
+  std::uint16_t inside = 0;  // the port on 127.0.0.1, in this process's network
   std::string password;
 };
 
-// Serves until the listening socket fails; it is ended with its process. Returns an exit status.
+// Serves until the listening socket fails or the process is killed. Returns an exit status.
 int serve_door(const DoorPlan& plan);
 
 // How many descriptors serve_door() needs at most.
 inline constexpr std::size_t kDoorFiles = 2 * kMostVisitors + kMostStrangers + 64;
 
-// The system calls that a door makes once it serves. Everything else ends it.
+// The system calls that a door may make once it serves. Any other call ends it.
 
-// False: the kernel would not take the filter. The process must have no way to gain privileges.
+// Returns false if the kernel refuses the filter. The process must have no_new_privs.
 bool keep_only_calls_of_a_door();
 
 }  // namespace gantry::runtime

@@ -1,13 +1,13 @@
 // gantry-init: PID 1 of every container. It is tiny and has no C library, so it starts in a
-// fraction of a millisecond and needs nothing of the image.
+// fraction of a millisecond and needs no file of the image.
 //
 //   gantry-init [in DIR] run  PROGRAM [ARG...]   starts the program at once; PROGRAM is a path
 //   gantry-init [in DIR] hold PROGRAM [ARG...]   starts it when the shim says go
 //   gantry-init pause                            starts nothing: steps enter its namespaces
 //
 // "hard" before all that: the program is one of a hardened job (noded/machine/hardened_rules.h).
-// "alone" before all that: a kernel of its own runs the container, so there is no socket to the
-// shim, and the standard files are in their places.
+// "alone" before all that: the container has its own kernel, so there is no socket to the shim, and
+// the standard files are 0 to 2 already.
 //
 // It forwards signals to the program's process group, reaps orphans, and ends with the program's
 // status; the kernel then ends whatever is left in the PID namespace. Descriptor 3 is a socket to
@@ -58,8 +58,8 @@ constexpr auto kCall = [](long number, long a, long b, long c, long d = 0) {
   return call(number, a, b, c, d);
 };
 
-// This process opens no file any more, and so it gives up all files. Programs that it starts later
-// would have none, so it comes last.
+// This process opens no files any more, so it gives up all access. Programs that it starts later
+// would inherit that, so this comes last.
 void give_up_files() {
   const long has = gantry::landlock::version(kCall);
   if (has < 1) return;
@@ -83,13 +83,13 @@ void default_signals() {
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, kMaskBytes);
 }
 
-// Writes this process's id into SLURM_TASK_PID and GANTRY_TASK_PID, which have room for ten digits.
+// Writes this process's id into SLURM_TASK_PID and GANTRY_TASK_PID, which have ten digits.
 void set_task_pid(char** env) {
   constexpr char kName[] = "_TASK_PID=";
   for (; *env != nullptr; ++env) {
     char* at = *env;
     while (*at >= 'A' && *at <= 'Z') ++at;
-    if (at != *env + 5 && at != *env + 6) continue;  // SLURM, GANTRY
+    if (at != *env + 5 && at != *env + 6) continue;  // prefix SLURM or GANTRY
     int i = 0;
     while (kName[i] != '\0' && at[i] == kName[i]) ++i;
     if (kName[i] != '\0') continue;
@@ -156,11 +156,11 @@ bool reap(int child, int& status) {
   }
 }
 
-constexpr long kSoon = 50'000'000;  // nanoseconds
-constexpr int kMostRounds = 20;     // rounds of kSoon: a second in all
+constexpr long kSoon = 50'000'000;  // pause in nanoseconds
+constexpr int kMostRounds = 20;     // rounds of kSoon: a second in total
 
 struct Init {
-  const char* dir;  // nullptr = where it was started
+  const char* dir;  // nullptr = stay where it was started
   char** program;   // nullptr = pause
   char** env;
   int count;  // number of words in `program`
@@ -192,11 +192,11 @@ struct Init {
     }
   }
 
-  // Is no other process left in the namespace?
+  // Whether no other process is left in the namespace.
   static bool alone() { return call(SYS_kill, -1, 0) == -ESRCH; }
 
-  // When a job is told to end, all its processes get the signal, and a shell ends at once. The
-  // processes that it started get a moment too, so that grun can report how its step ended.
+  // When a job is told to end, all its processes get the signal, and a shell ends at once. Its
+  // other processes get a moment too, so that grun can report how its step ended.
   [[nodiscard]] bool may_leave() {
     return (status & 0x7f) != SIGTERM || alone() || rounds++ >= kMostRounds;
   }
@@ -220,7 +220,7 @@ struct Init {
   }
 };
 
-// A runtime in Go starts with as many open files as its hard limit allows, and hands that on.
+// A Go runtime raises its soft limit of open files to the hard limit, and children inherit that.
 void lower_files() {
   unsigned long limit[2] = {0, 0};  // soft, hard
   if (call(SYS_prlimit64, 0, kFilesLimit, 0, address(limit)) != 0 || limit[0] <= kInitOpenFiles)
@@ -252,7 +252,7 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
     else
       break;
   }
-  // Older shims do not say it: with them the runtime enters the directory.
+  // Older shims do not send the directory: then the runtime enters it.
   if (argc > 3 && same(argv[1], "in")) {
     dir = argv[2];
     argv += 2;
@@ -261,8 +261,8 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   const bool pause = argc > 1 && same(argv[1], "pause");
   const bool hold = argc > 1 && same(argv[1], "hold");
   if (!pause && argc < 3) leave(2);
-  // This process runs with the job's ids, and the shim takes its words for the job's. So the job
-  // may not trace it, write to its memory or take its socket. Programs that it executes are not
+  // This process runs with the job's ids, and the shim trusts its messages. So the job must not be
+  // able to trace it, write to its memory or take its socket. Programs that it executes are not
   // affected.
   if (call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) != 0) leave(4);
   if (has_shim) take_files();

@@ -1,5 +1,5 @@
-// System calls without a C library, for gantry-init: the start of glibc alone costs more (0.4 ms on
-// a virtual machine, where each CPUID traps) than everything that gantry-init does.
+// System calls without a C library, for gantry-init: the start of glibc alone takes longer (0.4 ms
+// on a virtual machine, where each CPUID traps) than all the rest of gantry-init.
 #pragma once
 
 #include <sys/syscall.h>

@@ -25,15 +25,15 @@ namespace gantry::runtime {
 
 namespace {
 
-constexpr Duration kStateTime = seconds(10);  // for one question to the runtime
+constexpr Duration kStateTime = seconds(10);  // for one call of the runtime
 constexpr int kAskAgain = 20;                 // milliseconds
 
 const std::string& runtime_of(const Shim& shim) {
   return shim.request.sandbox == Sandbox::gvisor ? shim.setup.gvisor_path : shim.setup.vm_path;
 }
 
-// The runtime's own records. They lie in the job's directory, where steps find them. The name of
-// the container is one of the whole machine, because runsc names a socket after it.
+// The runtime's own records. They are in the job's directory, where steps find them. The
+// container's name is unique on the machine, because runsc names a socket after it.
 std::string records_of(const Shim& shim) {
   return shim.dir + "/kernel";
 }
@@ -45,7 +45,7 @@ std::vector<std::string> command_of(const Shim& shim, const std::string& log) {
   std::vector<std::string> argv{runtime_of(shim), "--root", records_of(shim)};
   if (!log.empty()) argv.insert(argv.end(), {"--log", log});
   if (shim.request.sandbox != Sandbox::gvisor) return argv;
-  // Files of the job may change on other nodes, too, so the kernel keeps no copies of them.
+  // Files of the job may change on other nodes, too, so the sandbox's kernel must not cache them.
   for (const char* word : {"--ignore-cgroups", "--file-access=shared", "--network=none"})
     argv.emplace_back(word);
   return argv;
@@ -56,8 +56,8 @@ const std::vector<std::string>& environment() {
   return kOwn;
 }
 
-// An image is a mount of its own. Directories of the host are read-only mounts in a directory where
-// the container's ids may make nothing.
+// An image is a separate mount. Directories of the host are read-only mounts in a directory where
+// the container's ids cannot make files.
 void close_root(const Root& root) {
   if (!root.read_only) return;
   mount_attr attr{};
@@ -69,8 +69,8 @@ Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Roo
                           const std::vector<std::string>& env) {
   OciInput input;
   input.root = root.path;
-  // The shim has made the root read-only. A process that serves its files in a user namespace may
-  // not do so again: the flags of the mount are locked there.
+  // The shim has made the root read-only. A process in a user namespace that serves its files
+  // cannot remount it, because the mount's flags are locked there.
   input.read_only = false;
   input.cwd = "/";
   input.env = env;
@@ -83,7 +83,7 @@ Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Roo
       input.args.push_back(word);
     input.args.insert(input.args.end(), shim.request.argv.begin(), shim.request.argv.end());
   }
-  // What serves the container's files may make nothing in its root.
+  // The process that serves the container's files cannot make files in its root.
   const Fd place(
       ::open((root.path + kInitInside).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0755));
   if (!place) return fail_errno(ErrorCode::runtime_failed, root.path + kInitInside);
@@ -106,9 +106,9 @@ void say_kernel_runs(const Shim& shim, int pid, const std::optional<Beginning>& 
   notify(shim, began ? NoteKind::running : NoteKind::held);
 }
 
-// The job's standard files as the runtime gets them: pipes. A runtime may give its own standard
-// files to another user (runsc to nobody, runc to the container's), and a kernel in user space
-// writes to files at offsets of its own.
+// The job's standard files as the runtime gets them: pipes. A runtime may change the owner of its
+// standard files (runsc to nobody, runc to the container's user), and a user-space kernel writes to
+// files at its own offsets.
 class StandardPipes {
  public:
   static Result<StandardPipes> make(const StandardFiles& files) {
@@ -150,7 +150,7 @@ class StandardPipes {
       }
     }
   }
-  // The process that hands on the job's input; 0 = there is none.
+  // The process that passes on the job's input; 0 = there is none.
   [[nodiscard]] int feeder() const { return feeder_; }
 
  private:
@@ -174,13 +174,13 @@ class StandardPipes {
     while (size > 0) {
       const ssize_t n = ::write(to, bytes, size);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;  // its disk is full: as for a program that writes itself
+      if (n <= 0) return;  // the disk is full: the output is lost, as in any program
       bytes += n;
       size -= static_cast<std::size_t>(n);
     }
   }
-  // Input may be without end, and the job may not read it: so a process of its own hands it on. A
-  // device of the node, which is /dev/null, has none.
+  // Input may be endless, and the job may not read it: so a separate process passes it on.
+  // /dev/null needs none.
   Result<void> feed(int from) {
     ASSIGN(ends, pipe());
     in_ = std::move((*ends)[0]);
@@ -238,7 +238,7 @@ class OwnKernel {
   }
 
  private:
-  // A short job may have ended before the runtime could say that it ran.
+  // A short job may have ended before the runtime reported it as running.
   Result<void> await_up() {
     while (!status_) {
       wait(kAskAgain);
@@ -258,7 +258,7 @@ class OwnKernel {
     return fail(ErrorCode::runtime_failed, runtime_of(shim_) + ": " + why);
   }
 
-  // The first thing that the runtime's log complains of. runsc writes objects of JSON.
+  // The first error in the runtime's log. runsc writes JSON objects.
   [[nodiscard]] std::string complaint() const {
     const std::string log = read_file(log_).value_or("");
     constexpr std::string_view kMessage = "{\"msg\":\"";
@@ -283,7 +283,7 @@ class OwnKernel {
     pipes_.move();
     reap();
   }
-  // gantry-init inside hands them on to the job's program.
+  // gantry-init inside passes them on to the job's program.
   void hand_on_signals() {
     for (const std::string& name : list_dir(shim_.dir)) {
       if (!name.starts_with(kSignalPrefix)) continue;
@@ -354,7 +354,7 @@ int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files
   }
 }
 
-// The program that the first line names: "/bin/sh" of "#!/bin/sh -e"; "" = it names none.
+// The program in the script's first line: "/bin/sh" of "#!/bin/sh -e"; "" = none.
 std::string interpreter_of(const std::string& script) {
   const std::string line = script.substr(0, script.find('\n'));
   if (!line.starts_with("#!")) return {};

@@ -1,8 +1,8 @@
 // A job in a sandbox whose kernel is not the node's: gvisor, whose runtime runsc is a kernel in
 // user space, and vm, by a runtime that the node's configuration names. The runtime stays in the
 // foreground with pipes for the job's standard files, and ends with the job's exit status. All of
-// it lies in the job's cgroup. Nothing of the node can enter such a container, so it has no steps;
-// its signals go by the runtime's `kill`.
+// it is in the job's cgroup. Processes of the node cannot enter such a container, so it has no
+// steps; signals are sent with the runtime's `kill`.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace gantry::runtime {
 
-// Runs it to its end; the record gets its exit status. An error means that nothing of it ran.
+// Runs it to its end and sets the record's exit status. An error means that nothing of it ran.
 Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
                             const StandardFiles& files, const std::vector<std::string>& env,
                             ExitRecord& record, std::optional<Beginning>& began);
@@ -32,8 +32,9 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
 
 // Why a batch script could not be started, in words that tell its owner what to change.
 
-// `error` is the errno of the exec of the script. A missing file is the program in the script's
-// first line, because the script itself is there: "/usr/bin/fish does not exist on n1 (...)".
+// `error` is the errno of the script's exec. If a file is missing, it is the program in the
+// script's first line, because the script itself exists: "/usr/bin/fish does not exist on n1
+// (...)".
 std::string script_failure(const Shim& shim, int error);
 
 }  // namespace gantry::runtime

@@ -17,9 +17,9 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kEndPatienceMs = 2'000;              // longest pause in which the server says nothing
-constexpr Duration kLongestTidying = seconds(10);  // longest time for all that the server says
-// Bytes already sent that out_ may keep in front of the others.
+constexpr int kEndPatienceMs = 2'000;              // longest pause in the server's messages
+constexpr Duration kLongestTidying = seconds(10);  // longest time for the server's cleanup
+// Bytes that were already sent and that out_ may keep before the others.
 constexpr std::size_t kMaxKept = 1u << 20;
 constexpr const char* kMalformed = "the PMI server of the step says what is no frame";
 constexpr std::size_t kMaxComplaint = 2'000;  // bytes of the server's standard error that are shown
@@ -39,7 +39,7 @@ std::vector<std::string> numbers_as_words(const std::vector<std::uint32_t>& numb
 // The differences between PMIx and PMI-2.
 struct Kind {
   const char* option;
-  const char* program;  // lies beside gantry-shim
+  const char* program;  // in the directory of gantry-shim
   const char* name_prefix;
   const char* without;  // why the program may be missing
   const char* needs;    // why it may end at once
@@ -55,7 +55,7 @@ TaskSpec server_spec(const Shim& shim, const StepRequest& request, const Kind& k
   TaskSpec spec;
   spec.argv = {kind.program, kind.name_prefix + id, std::to_string(request.node_index),
                joined(request.nodes), joined(numbers_as_words(request.node_tasks))};
-  // The PMIx server gives values through its socket: no shared memory files (gds), no binary node
+  // The PMIx server passes values through its socket: no shared memory files (gds), no binary node
   // lists (preg).
   spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + shim.request.owner.home, "TMPDIR=/tmp",
               "PMIX_MCA_gds=hash", "PMIX_MCA_preg=^compress"};

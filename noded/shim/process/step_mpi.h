@@ -1,6 +1,6 @@
-// The PMIx or PMI server of a step on this node: gantry-pmix or gantry-pmi2. These are programs of
-// their own, which run beside the tasks, in their container and cgroup and as their user. The
-// server says which variables its clients need in their environment, and exchanges data with the
+// The PMIx or PMI server of a step on this node: gantry-pmix or gantry-pmi2. These are separate
+// programs, which run beside the tasks, in their container and cgroup and as their user. The server
+// sends the variables that its clients need in their environment, and exchanges data with the
 // servers on the step's other nodes through grun (StepPeer). gantry-pmix makes a socket, over which
 // the tasks reach it; for gantry-pmi2 each task is started with a socket of its own.
 #pragma once
@@ -17,15 +17,15 @@
 
 namespace gantry::runtime {
 
-inline constexpr Duration kMpiPatience = seconds(60);  // how long it may take until it serves
+inline constexpr Duration kMpiPatience = seconds(60);  // time until it must serve
 // Bytes from other nodes' servers that this server has not taken yet. The server runs as the job's
-// user, with libraries that the user may choose; bytes that wait for it are in the shim, whose
-// memory no limit of the job counts.
+// user, with libraries that the user may choose; waiting bytes are in the shim, whose memory is not
+// limited by the job's limits.
 inline constexpr std::size_t kMostMpiBacklog = 64u << 20;
 
 class MpiServer {
  public:
-  // Waits until tasks may start. unsupported: this build or the container lacks the server.
+  // Waits until tasks may start. Error unsupported: this build or the container lacks the server.
   static Result<std::unique_ptr<MpiServer>> start(const Shim& shim, const StepRequest& request,
                                                   const TaskPlace& place, Signals& signals);
 
@@ -42,19 +42,19 @@ class MpiServer {
     return static_cast<short>(POLLIN | (out_at_ < out_.size() ? POLLOUT : 0));
   }
   void from_peer(std::uint32_t node, std::string_view bytes);
-  // Does not block. If the server breaks the rules of its frames, or takes too little of what the
-  // other nodes sent, the step is told that it cannot go on.
+  // Does not block. If the server violates the protocol, or takes too little of what other nodes
+  // sent, the step is told that it cannot continue.
   void serve(StepIo& io);
-  // Call it when the tasks have ended: the server may tidy up, within seconds.
+  // Call it when the tasks have ended: the server may clean up, within seconds.
   void end(StepIo& io);
 
  private:
   MpiServer(Fd socket, std::size_t tasks) : socket_(std::move(socket)), environments_(tasks) {}
   Result<void> await_ready(Signals& signals, const std::string& needs);
   void pass_on(StepIo& io);
-  bool read();  // false: the server is gone
+  bool read();  // returns false if the server is gone
   void write();
-  void give_up(StepIo& io);  // ends the server if there is a fault
+  void give_up(StepIo& io);  // ends the server if it has failed
 
   Fd socket_;
   const char* fault_ = nullptr;

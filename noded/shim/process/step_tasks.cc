@@ -36,7 +36,7 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-// Opens PID 1 of the job's container as a pidfd, so that its number cannot come to mean another
+// Opens PID 1 of the job's container as a pidfd, so that its number cannot be reused for another
 // process.
 Result<Fd> container_of(const Shim& shim) {
   const auto gone = [&] {
@@ -52,15 +52,14 @@ Result<Fd> container_of(const Shim& shim) {
   return pidfd;
 }
 
-// The nodes of a job are told to go one after the other, so the step may be here before its
-// container.
+// The nodes of a job start one after the other, so the step may be here before its container.
 Result<Fd> container_when_running(const Shim& shim) {
   constexpr int kTries = 2'000;  // every 5 ms
   const std::string record = shim.dir + "/" + kRunningFile;
   const std::string exit = shim.dir + "/" + kExitFile;
   for (int i = 0; i < kTries; ++i) {
     if (::access(record.c_str(), F_OK) == 0 || ::access(exit.c_str(), F_OK) == 0) break;
-    // tidy-allow(sleep): the container's start has no event for anyone but noded
+    // tidy-allow(sleep): only noded gets an event for the container's start
     ::usleep(5'000);
   }
   return container_of(shim);
@@ -119,7 +118,7 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
   return given.back().get();
 }
 
-// Task 0 makes its terminal itself. Before that, and for all other tasks, there is nothing to read.
+// Task 0 makes its terminal itself. Until then there is nothing to read, as for all other tasks.
 Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given) {
   given.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   spec.in = spec.out = spec.err = given.back().get();
@@ -134,7 +133,7 @@ Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::
   return {};
 }
 
-// By now every task has executed its program or failed to, so what task 0 passed is there.
+// By now every task has executed its program or failed to, so what task 0 passed has arrived.
 void StepTasks::take_terminal() {
   if (!terminal_socket_) return;
   terminal_ = take_passed(terminal_socket_).fd;
@@ -165,7 +164,7 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   ASSIGN(env, task_environment(shim_.request, request_, gpus_, index, spec.cpus));
   spec.env = std::move(env->variables);
   spec.note += env->note;
-  if (mpi_) {  // in front, because the first variable of a name counts
+  if (mpi_) {  // first, because the first variable of a name counts
     spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
                     mpi_->environment(index).end());
     spec.more = mpi_->sockets(index);
@@ -220,7 +219,7 @@ Result<void> StepTasks::start(Signals& signals) {
   place.rootless = shim_.setup.rootless;
   if (request_.mpi != proto::StepMpi::none) {
     TaskPlace of_server = place;
-    of_server.hardened = false;  // its program is the node's, and lies outside of the container
+    of_server.hardened = false;  // its program is the node's, outside of the container
     ASSIGN(server, MpiServer::start(shim_, request_, of_server, signals));
     mpi_ = std::move(*server);
   }
@@ -229,7 +228,7 @@ Result<void> StepTasks::start(Signals& signals) {
 
 Result<void> StepTasks::start_in(const TaskPlace& place) {
   std::vector<TaskSpec> specs;
-  std::vector<Fd> given;  // the shim's copies of the tasks' ends, closed when the tasks have theirs
+  std::vector<Fd> given;  // the shim's copies of the tasks' ends, closed once the tasks have them
   for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
     ASSIGN(spec, prepare(i, given));
     specs.push_back(std::move(*spec));
@@ -241,8 +240,8 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
     tasks_[i].pid = (*started)[i].pid;
     tasks_[i].error = std::move((*started)[i].error);
   }
-  // The step was killed while it began: some tasks were not reported, and one of them may be about
-  // to run.
+  // The step was killed during its start: some tasks were not reported, and one of them may be
+  // about to run.
   const bool cut_short = std::ranges::any_of(tasks_, [](const Task& t) { return t.pid <= 0; });
   if (cut_short)
     kill_cgroup(shim_.setup.cgroups, step_cgroup(request_.key, request_.step), seconds(1));
@@ -266,7 +265,7 @@ void StepTasks::collect_exits() {
       if (tasks_[i].pid != pid || tasks_[i].status) continue;
       tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
                                              : ExitStatus{WEXITSTATUS(status), 0};
-      for (auto& stream : tasks_[i].streams)  // its output is sent before its exit
+      for (auto& stream : tasks_[i].streams)  // sends its output before its exit
         read_to_end(i, stream);
       io_.exited(i, *tasks_[i].status, tasks_[i].error);
     }
@@ -351,8 +350,7 @@ void StepTasks::write_input(Task& task) {
     task.pending_input.erase(0, static_cast<std::size_t>(n));
   }
   if (!close_input_) return;
-  // Sends the end of file as a terminal does it; the terminal's other side stays open for the
-  // output.
+  // Sends the end of file as a terminal would; the terminal's other side stays open for the output.
   if (terminal_ && task.input) (void)!::write(task.input.get(), "\004", 1);
   task.input.reset();
 }
@@ -364,7 +362,7 @@ void StepTasks::window(const proto::TerminalSize& size) {
 
 void StepTasks::signal(int number) {
   for (const auto& task : tasks_)
-    // Each task is a session of its own.
+    // Each task has its own session.
     if (!task.status && task.pid > 0) ::kill(is_for_tasks(number) ? task.pid : -task.pid, number);
 }
 

@@ -20,13 +20,13 @@ struct rusage;
 namespace gantry::runtime {
 
 // Reads the last output of a task. What the task wrote is in its pipe when the task ends, and a
-// pipe holds a limited number of bytes. A process that the task left behind may go on writing
-// faster than anybody reads, so a reader that waits until the pipe is empty may wait for ever.
+// pipe holds a limited number of bytes. A process that the task left running may write faster than
+// the reader reads, so waiting until the pipe is empty could take forever.
 
 inline constexpr std::size_t kTerminalRoom = 64 << 10;  // bytes that a terminal may hold
 
-// Calls `read_some` until nothing is there, or until as much was read as the pipe can hold.
-// `read_some` returns how many bytes it has read; 0 = nothing more for now, or closed. Works for a
+// Calls `read_some` until nothing is left, or until as much was read as the pipe can hold.
+// `read_some` returns the number of bytes read; 0 = nothing more for now, or closed. Works for a
 // terminal as well.
 inline void read_what_is_there(int fd, const std::function<std::size_t()>& read_some) {
   const int room = ::fcntl(fd, F_GETPIPE_SZ);
@@ -44,8 +44,8 @@ class StepTasks {
       : shim_(shim), request_(request), io_(io) {}
 
   Result<void> start(Signals& signals);
-  // In each round of its loop the shim calls these: ended tasks are reaped (after SIGCHLD), and
-  // output and input are moved.
+  // In each round of its loop the shim calls these: they reap ended tasks (after SIGCHLD), and move
+  // output and input.
   void collect_exits();
   void move_output();
   void write_input() {
@@ -81,7 +81,7 @@ class StepTasks {
   };
   [[nodiscard]] std::vector<Wanted> wanted() const;
   [[nodiscard]] std::vector<ExitStatus> statuses() const;
-  // What the tasks that have ended and their children used, as the kernel counts it for processes.
+  // What the ended tasks and their children used, from the kernel's counters of processes.
   [[nodiscard]] const Usage& usage() const { return usage_; }
 
  private:
@@ -96,7 +96,7 @@ class StepTasks {
     std::vector<Stream> streams;
     std::optional<ExitStatus> status;
     std::string error;
-    Fd input;  // empty: it reads nothing, or does not read any more
+    Fd input;  // empty: it reads nothing, or not any more
     std::string pending_input{};
   };
 
@@ -104,13 +104,13 @@ class StepTasks {
   Result<TaskSpec> prepare(std::uint32_t index, std::vector<Fd>& given);
   Result<void> give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given);
   void take_terminal();
-  // The name that a pattern has for a task here.
+  // The file name that a pattern gives for a task here.
   [[nodiscard]] Result<std::string> file_of(std::uint32_t index, const std::string& pattern) const;
   Result<int> input_of(std::uint32_t index, std::vector<Fd>& given);
   Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
                         std::vector<Fd>& given);
   std::size_t read_stream(std::uint32_t index, Stream& stream);
-  // Reads no further than what the task itself wrote.
+  // Reads only what the task itself wrote.
   void read_to_end(std::uint32_t index, Stream& stream);
   [[nodiscard]] bool reads_input(std::uint32_t index) const;
   void write_input(Task& task);
@@ -121,9 +121,9 @@ class StepTasks {
   const StepRequest& request_;
   StepIo& io_;
   std::vector<Task> tasks_;
-  std::vector<VisibleGpu> gpus_;  // which the step has, as its tasks name them
+  std::vector<VisibleGpu> gpus_;  // the step's GPUs, with the tasks' names for them
   std::unique_ptr<MpiServer> mpi_;
-  Fd terminal_socket_;  // where task 0 passes its terminal's other side
+  Fd terminal_socket_;  // on which task 0 passes its terminal's other side
   Fd terminal_;  // the other side of the terminal; task 0's input and output are copies of it
   bool close_input_ = false;
   Usage usage_;

@@ -19,7 +19,7 @@
 namespace gantry::runtime {
 namespace {
 
-// Directories that are made anew for each container, or are of no use in it.
+// Directories that each container gets new, or that are useless in it.
 constexpr std::array<std::string_view, 6> kNotShown{"proc", "sys", "dev",
                                                     "run",  "tmp", "lost+found"};
 
@@ -54,7 +54,7 @@ bool shared_place(std::string_view path) {
   return std::ranges::find(kShared, path) != kShared.end();
 }
 
-// A directory that the user sees at its own path, if that is worth a mount.
+// A directory that the user sees at its own path, if it needs a mount.
 struct OwnPlace {
   std::string path;
   bool must_be_owner = false;  // false: the user may write to it, or it would otherwise be hidden
@@ -80,8 +80,8 @@ Fd open_own(const AsUser& user, const Owner& owner, bool rootless, const OwnPlac
 
 constexpr std::size_t kPlacesAtOnce = 64;  // each place has one bit of FromUser::facts
 
-// A process that is the user opens the places. Returns one descriptor for each place, which is
-// empty if the place is not to be shown.
+// A process with the user's ids opens the places. Returns one descriptor for each place, empty if
+// the place must not be shown.
 Result<std::vector<Fd>> open_own_places(const NodeSetup& setup, const Owner& owner,
                                         std::span<const OwnPlace> places) {
   std::vector<Fd> out(places.size());
@@ -124,8 +124,8 @@ void show_file(const LaunchRequest& request, const std::string& root, const std:
   if (auto tree = clone_tree(source, Access::read_only, false)) (void)attach_tree(*tree, *target);
 }
 
-// A job with the host's network needs the host's file to resolve names. In the host view that is
-// the file below /run to which /etc/resolv.conf points; in an image it is put at /etc/resolv.conf
+// A job with the host's network needs the host's resolv.conf. In the host view that is the file
+// below /run to which /etc/resolv.conf points; in an image it is mounted at /etc/resolv.conf
 // itself.
 void show_resolver(const LaunchRequest& request, const std::string& root, bool image) {
   constexpr const char* kName = "/etc/resolv.conf";
@@ -135,7 +135,7 @@ void show_resolver(const LaunchRequest& request, const std::string& root, bool i
   show_file(request, root, real.data(), image ? kName : real.data());
 }
 
-// A job whose network profile has the resolvers gets a file that names them.
+// A job whose network profile allows resolvers gets a file that lists them.
 void show_own_resolvers(const NodeSetup& setup, const LaunchRequest& request,
                         const std::string& root, bool image) {
   constexpr const char* kName = "/etc/resolv.conf";
@@ -150,8 +150,8 @@ void show_own_resolvers(const NodeSetup& setup, const LaunchRequest& request,
 }
 
 // Scripts reach the first node of a job by its name, and programs reach their own node by its name.
-// Where the host's own list lacks such a name, the job's list adds it. An image without the host's
-// network need not have the host's list.
+// If the host's own file lacks such a name, the job's file adds it. An image without the host's
+// network does not need the host's entries.
 void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std::string& root,
                 bool image) {
   constexpr const char* kName = "/etc/hosts";
@@ -215,9 +215,9 @@ struct ShownMount {
   Fd place;  // descriptor of the mount's root, when it is shown
 };
 
-// "Covered" means that the path, or the deepest part of it that exists, is on another mount, which
-// lies over this one: nobody inside the container can remove that mount. Otherwise a user has just
-// renamed a directory above it.
+// "Covered" means that the path, or the deepest part of it that exists, is on another mount on top
+// of this one, which nobody inside the container can remove. Otherwise a user has just renamed a
+// directory above it.
 ShownMount shown_of(const std::vector<ListedMount>& all, const ListedMount& one) {
   std::string path = one.path;
   Fd place;
@@ -250,7 +250,7 @@ Result<std::vector<ShownMount>> pseudo_mounts(const std::string& root) {
 }
 
 Result<void> drop_mount(const ShownMount& mount) {
-  if (mount.sight != Sight::shown) return {};  // the next round looks for it again
+  if (mount.sight != Sight::shown) return {};  // the next round searches for it again
   const std::string link = "/proc/self/fd/" + std::to_string(mount.place.get());
   if (::umount2(link.c_str(), MNT_DETACH) == 0) return {};
   struct stat st {};
@@ -262,10 +262,9 @@ Result<void> drop_mount(const ShownMount& mount) {
 }  // namespace
 
 Result<void> drop_pseudo(const std::string& root) {
-  // A mount that was covered by another comes to light when that one is gone. One that cannot be
-  // dropped may have gone by itself: the kernel takes it away when somebody removes the directory
-  // that it is on, as the node daemon does with another job's network. Only a round that finds none
-  // is the end.
+  // A mount that was covered appears when the covering one is removed. A mount that cannot be
+  // removed may be gone already: the kernel removes it with the directory on which it is mounted,
+  // as the node daemon does with another job's network. Only a round that finds none is the last.
   constexpr int kRounds = 8;
   Result<void> last;
   for (int round = 0; round < kRounds; ++round) {

@@ -9,9 +9,10 @@
 
 namespace gantry::runtime {
 
-// Unmounts kernel interfaces (proc, sysfs, cgroups ...) that came along below `root`, for example
-// from a chroot in somebody's home: they would show the host's processes and devices. Call it when
-// all mounts are made; the OCI runtime mounts the container's own interfaces later.
+// Unmounts kernel interfaces (proc, sysfs, cgroups ...) that are below `root` as part of a mounted
+// tree, for example from a chroot in a user's home: they would show the host's processes and
+// devices. Call it when all mounts are made; the OCI runtime mounts the container's own interfaces
+// later.
 Result<void> drop_pseudo(const std::string& root);
 
 // Makes read-only copies of the host's top-level directories below `root`, which is an empty
@@ -19,7 +20,7 @@ Result<void> drop_pseudo(const std::string& root);
 Result<void> host_directories(const std::string& root);
 
 // Shows home (only in the host view), the working directory and the node's writable paths. The job
-// may write to them where the user may on the host.
+// may write where the user may write on the host.
 Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& request,
                              const std::string& root, bool image);
 

@@ -35,7 +35,7 @@ Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals)
   return {};
 }
 
-// One image on its way into the cache.
+// One image that is being fetched into the cache.
 class Fetch {
  public:
   Fetch(const Shim& shim, const ImageReference& reference, Signals& signals)
@@ -54,7 +54,7 @@ class Fetch {
         nullptr, reference_.kind == ImageKind::squashfs ? reference_.source : reference_.file,
         &shim_.setup.image_dirs};
     FileState state;
-    if (!file.path.empty()) {  // skopeo would only say that it failed, and not whose fault that is
+    if (!file.path.empty()) {  // skopeo's own error would not show whose fault that is
       ASSIGN(seen, look_at(owner_, file, stopped_));
       state = std::move(*seen);
       TRY(name_truly(state.true_path));
@@ -64,9 +64,9 @@ class Fetch {
   }
 
  private:
-  // If the node has a list of allowed directories, skopeo gets the path without links that was
-  // checked. Otherwise somebody could make a link lead elsewhere before skopeo opens it. A user who
-  // can put a link into that path could as well put an image there.
+  // If the node has a list of allowed directories, skopeo gets the checked path without links.
+  // Otherwise a link could be changed before skopeo opens it. A user who can put a link into that
+  // path could as well put an image there.
   Result<void> name_truly(const std::string& path) {
     if (reference_.kind != ImageKind::copied || shim_.setup.image_dirs.empty()) return {};
     if (path.find(':') != std::string::npos)
@@ -93,16 +93,16 @@ class Fetch {
                     [&] { return tools_.unpack_squashfs(*slot, store_.limits()); });
   }
 
-  // Is the file still as it was before it was read? If not, its state tells nothing about what was
-  // read.
+  // Whether the file is unchanged since before it was read. If not, its state does not describe
+  // what was read.
   bool unchanged(const std::string& path, const FileState& state) {
     const auto after = look_at(owner_, {nullptr, path}, stopped_);
     return after && after->identity == state.identity;
   }
 
   // Finds the key that an image would have without running a program: it parses only what was read
-  // here, with a limit. No key: the image has to be copied first. The key is only a claim; the
-  // store asks for a proof as well.
+  // here, with a limit. Without a key the image has to be copied first. The key is not verified
+  // yet; the store also needs a proof.
   Result<std::optional<std::string>> claimed_key(const FileState& file,
                                                  const ImageStore::Turn& turn) {
     if (reference_.file.empty()) return tools_.inspect(source_, turn, store_);
@@ -111,7 +111,7 @@ class Fetch {
       return take_in_text(owner_, {nullptr, file_ + "/" + name, &shim_.setup.image_dirs},
                           kMaxImageJson, stopped_);
     };
-    // An index that cannot be read, or never ends, is not given to skopeo either.
+    // An index that is not readable, or never ends, is not passed to skopeo either.
     ASSIGN(index, read("index.json"));
     const auto tag = source_.substr(source_.find(':') + 1 + file_.size());
     const auto digest = layout_manifest(*index, tag.empty() ? tag : tag.substr(1));
@@ -124,7 +124,7 @@ class Fetch {
   }
 
   Result<ImageStore::Held> copied(const FileState& file, const ImageStore::Turn& turn) {
-    // An archive is one file, so the state also says which of its images is meant.
+    // An archive is one file, so the state also has the name of the image inside.
     std::string state;
     if (!reference_.file.empty() && !file.directory)
       state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
@@ -198,7 +198,8 @@ class Fetch {
     return out;
   }
 
-  // This user has brought every byte of the image. Unpacks it, unless somebody has done so before.
+  // This user has provided every byte of the image. Unpacks it, unless another user has caused that
+  // before.
   Result<ImageStore::Held> unpacked(const Slot& slot, const std::string& key, ImageRecord record,
                                     const std::string& state, std::int64_t bytes,
                                     const std::function<Result<void>()>& unpack) {
@@ -220,14 +221,15 @@ class Fetch {
   const Shim& shim_;
   const Owner& owner_;
   const ImageReference& reference_;
-  std::string source_;  // the name that skopeo gets
+  std::string source_;  // the name for skopeo
   std::string file_;    // the part of `source_` that is a path
   ImageStore store_;
   ImageTools tools_;
   Stopped stopped_;
 };
 
-constexpr const char* kPassed = "passed";  // beside the tree; its text says what let the image pass
+constexpr const char* kPassed =
+    "passed";  // file beside the tree, which names the check that accepted the image
 constexpr std::uint32_t kNobody = 65534;
 
 // Changes with the program's file and with its arguments.
@@ -282,7 +284,7 @@ Result<void> check_image(const Shim& shim, const std::string& name, const std::s
   ChildSpec spec;
   spec.argv = command;
   spec.argv.insert(spec.argv.end(), {name, key});
-  // The cache is closed to everybody else, so the program gets the image as its working directory.
+  // Only root can read the cache, so the program gets the image as its working directory.
   const Fd inside(::open(tree.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!inside) return fail_errno(ErrorCode::runtime_failed, tree);
   spec.more = {inside.get()};

@@ -1,13 +1,13 @@
-// --container-image: how the name that the user wrote becomes a directory that can be the root of a
+// --container-image: how the name from the user becomes a directory that can be the root of a
 // container.
 //
-//   copied     by skopeo, as the user, into a directory of the user -> nothing there is trusted
-//   taken in   read by a process that is the user, checked by digest -> only root can write it
-//   unpacked   from a layout written here, by a process with a user id of its own, in a cgroup,
+//   copied     by skopeo, as the user, into a directory of the user -> not trusted
+//   taken in   read by a process with the user's ids, verified by digest -> only root can write it
+//   unpacked   from a layout written here, by a process with its own user id, in a cgroup,
 //              without network                                       -> the node's cache, by key
 //
 // A squashfs file is taken in and unpacked the same way: the kernel never mounts a user's image.
-// noded/image/store.h says who may use what is in the cache.
+// noded/image/store.h has the rules for using images in the cache.
 #pragma once
 
 #include <string>
@@ -32,16 +32,16 @@ Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals);
 // Call it in the shim's private mounts; it opens the image there.
 Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals);
 
-// noded.image_check: a program of the operator's looks at each image before its first use on the
-// node, and may refuse it.
+// noded.image_check: a program of the operator checks each image before its first use on the node,
+// and may refuse it.
 
-// `tree` is the unpacked image in the node's cache. A program that let it pass is not asked again,
-// as long as neither the program's file nor its arguments change. permission_denied: it refused;
-// the message is the last line that it said.
+// `tree` is the unpacked image in the node's cache. A program that accepted it is not run again,
+// unless the program's file or its arguments change. Error permission_denied: it refused; the
+// message is the last line of its output.
 Result<void> check_image(const Shim& shim, const std::string& name, const std::string& tree,
                          Signals& signals);
 
-// An image that can change after it was looked at cannot be used where images are looked at.
+// An image that can change after its check cannot be used on nodes with image checks.
 Result<void> check_directory(const Shim& shim, const std::string& path);
 
 }  // namespace gantry::runtime

@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t kToolMemory = std::int64_t{2} << 30;
 constexpr std::int64_t kInspectMemory = std::int64_t{256} << 20;  // a manifest has at most 4 MiB
 constexpr std::uint32_t kToolTasks = 512;
-// blobs, manifest, and files that skopeo makes meanwhile.
+// Blobs, manifest, and files that skopeo makes meanwhile.
 constexpr std::int64_t kIncomingFiles = 2 * kMaxLayers;
 constexpr Duration kLook = milliseconds(500);  // pause between two measurements of a directory
 constexpr Duration kPatience = seconds(10);
@@ -35,7 +35,7 @@ Result<void> give(const std::string& path, std::uint32_t uid, std::uint32_t gid,
   return {};
 }
 
-// Measures from time to time how much a directory holds.
+// Measures the size of a directory at intervals.
 class SizeWatch {
  public:
   SizeWatch(const std::string& dir, const StoreLimits& limits)
@@ -80,8 +80,8 @@ bool says_one_of(const std::string& output, std::initializer_list<int> errors) {
   });
 }
 
-// Did the program fail because of what it read? The image is not to blame if the node has no space
-// or memory, if a file server is gone, or if a registry does not answer.
+// Whether the program failed because of the image. The image is not the cause if the node has no
+// space or memory, if a file server is gone, or if a registry does not answer.
 bool is_fault_of_image(const HelperEnd& end, bool reads_network) {
   if (!end.stopped.empty() || end.status == 0) return false;
   if (says_one_of(end.output, {EFBIG}) || end.output.find("SIGXFSZ") != std::string::npos)
@@ -161,7 +161,8 @@ Result<Fd> make_incoming(const Shim& shim, const Slot& slot) {
   Fd fd(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return fail_errno(ErrorCode::io_error, dir);
   if (shim.setup.rootless) return fd;
-  for (const auto& path : {temporary, dir})  // the outer one last: it opens the way to the other
+  for (const auto& path :
+       {temporary, dir})  // the outer one last, because it gives access to the other
     TRY(give(path, owner.uid.value(), owner.gid.value(), 0700));
   return fd;
 }
@@ -193,7 +194,7 @@ std::string ImageTools::stopped() {
 ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& temporary) const {
   const auto& owner = shim_.request.owner;
   ChildSpec spec;
-  // TMPDIR alone is not enough: with it skopeo still has archives unpacked below /var/tmp.
+  // TMPDIR alone is not enough: skopeo still unpacks archives below /var/tmp.
   spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os",
                "linux",           "--tmpdir", temporary};
   spec.env = {"PATH=/usr/bin:/bin", "HOME=" + owner.home, "TMPDIR=" + temporary,
@@ -255,7 +256,7 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
   return text;
 }
 
-// The result is only a claim; the store asks for a proof as well.
+// The result is not verified yet; the store also needs a proof.
 std::optional<std::string> ImageTools::inspect(const std::string& source,
                                                const ImageStore::Turn& turn,
                                                const ImageStore& store) {
@@ -284,10 +285,10 @@ Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
   spec.argv.insert(spec.argv.end(), {"--", source, "dir:" + dir + "/image"});
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
-  // An archive lies there whole, and once more as layers.
+  // An archive is stored there as a whole, and again as layers.
   if (is_archive(source)) limits.image_bytes *= 2;
-  // Root measures the directory itself: a process of the user's could be stopped by the user, and
-  // would then never say that the copy is too large.
+  // Root measures the directory itself: a process with the user's ids could be stopped by the user,
+  // and would then never report that the copy is too large.
   SizeWatch size(dir, limits);
   bool over = false;
   const Bounds bounds{cgroup_of(slot), kToolMemory, dir, is_in_registry(source)};

@@ -13,7 +13,7 @@
 
 namespace gantry::runtime {
 
-inline constexpr const char* kSquashfsFile = "image.sqsh";  // in a slot's layout/
+inline constexpr const char* kSquashfsFile = "image.sqsh";  // file name in a slot's layout/
 
 ImageStore store_of(const NodeSetup& setup);
 
@@ -28,11 +28,11 @@ class ImageTools {
  public:
   ImageTools(const Shim& shim, Signals& signals);
 
-  // Why the work must stop: SIGTERM came, or the time for images is over; "" = it need not.
+  // Why the work must stop: SIGTERM came, or the time for images has passed; "" = continue.
   std::string stopped();
 
-  // The key that an image in a registry would have, if it can be found out without copying the
-  // image. The caller must hold the user's own `turn` while this runs.
+  // The key of an image in a registry, if it can be found out without copying the image. The caller
+  // must hold the user's own `turn` while this runs.
   std::optional<std::string> inspect(const std::string& source, const ImageStore::Turn& turn,
                                      const ImageStore& store);
   // Copies to incoming/image, in the form "dir:".
@@ -44,13 +44,13 @@ class ImageTools {
  private:
   // Every program runs through here: in a cgroup with a memory limit, as the first to be killed
   // when the machine runs out of memory, and with at most one directory to write to. `also_stopped`
-  // is asked beside stopped(). invalid_argument: the program failed because of the image, as it
-  // would on every node.
+  // is called in addition to stopped(). Error invalid_argument: the program failed because of the
+  // image, as it would on every node.
   struct Bounds {
     std::string cgroup;
     std::int64_t memory = 0;  // bytes
     std::string writable;     // the only directory that it can write to; empty = none
-    // false: it reads only the image, so the image is to blame when it fails.
+    // false: it reads only the image, so a failure is the image's fault.
     bool reads_network = false;
   };
   Result<void> run(ChildSpec spec, const Bounds& bounds,

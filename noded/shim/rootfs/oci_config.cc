@@ -80,7 +80,7 @@ void limits(Writer& w, const ProcessLimits& asked, Sandbox level) {
 struct OciProcess {
   std::vector<std::string> args, env;
   std::string cwd;
-  const ProcessLimits* limits = nullptr;  // nullptr: the runtime is started with them
+  const ProcessLimits* limits = nullptr;  // nullptr: the runtime is started with the limits
 };
 
 int score_of_oom() {
@@ -126,8 +126,8 @@ void mount(Writer& w, std::string_view target, std::string_view type, std::strin
   });
 }
 
-// A mount that CDI asks for. It gets no more rights than CDI says; devices, and set-uid programs,
-// never work in it.
+// A mount from a CDI specification. It gets no more rights than specified there; devices and
+// set-uid programs never work in it.
 void driver_mount(Writer& w, const LaunchMount& m) {
   const auto has = [&](std::string_view word) {
     return std::ranges::find(m.options, word) != m.options.end();
@@ -178,7 +178,7 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
           {"bind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   else if (request.network != NetworkMode::host)
     mount(w, "/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
-  else  // a new sysfs would need a network namespace of its own
+  else  // a new sysfs would need its own network namespace
     mount(w, "/sys", "none", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   for (const LaunchDevice& d : request.devices)
     mount(w, d.path, "bind", d.source, {"bind", "nosuid", "noexec"});
@@ -245,7 +245,7 @@ std::vector<std::string_view> masked_paths(const LaunchRequest& request) {
                                     "/sys/firmware",       "/sys/fs/selinux",
                                     "/sys/dev/block",      "/sys/devices/virtual/powercap"};
   if (request.sandbox != Sandbox::hardened) return out;
-  // What tells about the machine, its kernel and its other users, and no usual program needs.
+  // Information about the machine, its kernel and its other users that usual programs do not need.
   for (const std::string_view path :
        {"/proc/buddyinfo",   "/proc/config.gz",    "/proc/consoles",   "/proc/crypto",
         "/proc/diskstats",   "/proc/dma",          "/proc/iomem",      "/proc/ioports",
@@ -256,7 +256,7 @@ std::vector<std::string_view> masked_paths(const LaunchRequest& request) {
         "/proc/vmallocinfo", "/proc/vmstat",       "/proc/zoneinfo",   "/sys/fs",
         "/sys/hypervisor",   "/sys/kernel",        "/sys/module",      "/sys/power"})
     out.push_back(path);
-  // With devices, their libraries look for them here.
+  // The libraries of devices read these.
   if (request.devices.empty())
     for (const std::string_view path :
          {"/proc/driver", "/sys/block", "/sys/bus", "/sys/class", "/sys/dev"})
@@ -314,7 +314,7 @@ IdMappings mappings_of(const NodeSetup& setup, const LaunchRequest& request) {
 
 namespace {
 
-// The name of the limit in an OCI configuration; "" = a job cannot ask for it there.
+// The name of the limit in an OCI configuration; "" = it cannot be set there.
 std::string_view oci_name(LimitName name) {
   switch (name) {
     case LimitName::address_space: return "RLIMIT_AS";

@@ -26,8 +26,7 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
                                const std::string& scratch_dir) {
   const bool hardened = request.sandbox == Sandbox::hardened;  // no program is executed there
   if (!scratch_dir.empty()) {
-    // The directory belongs to the user by now, and may lie where the user can put something else
-    // in its place.
+    // The directory now belongs to the user, who may have replaced its path.
     const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
     TRY(check_holds_files(source, scratch_dir));
@@ -44,8 +43,8 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
 Result<void> overlay_root(const Fd& lower, const std::string& base, const LaunchRequest& request,
                           bool rootless) {
   for (const char* name : {"/upper", "/work"}) TRY(make_dirs(base + name, 0755));
-  // The image is named by its descriptor, because a path may hold ':' and ',', which the option
-  // string cannot.
+  // The image is named by its descriptor, because a path may contain ':' and ',', which the option
+  // string does not allow.
   std::string options = "lowerdir=/proc/self/fd/" + std::to_string(lower.get()) +
                         ",upperdir=" + base + "/upper,workdir=" + base + "/work,volatile";
   if (rootless) options += ",userxattr";
@@ -69,12 +68,12 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
                                  const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
-  // Most of these are not there yet: to make them first takes two calls each instead of five. Only
-  // the first part of each path is made so, because mkdirat() follows links, and an image may hold
-  // some.
+  // Most of these do not exist yet: making them first takes two calls each instead of five. Only
+  // the first part of each path is made in this way, because mkdirat() follows links, which an
+  // image may contain.
   for (const char* name : {"proc", "sys", "dev", "tmp", "run"})
     (void)::mkdirat(root_fd.get(), name, 0755);
-  const auto all_ours = [](const Fd&) { return true; };  // nothing of the user's is mounted yet
+  const auto all_ours = [](const Fd&) { return true; };  // no user mount exists yet
   for (const char* name : {"/proc", "/sys", "/dev", "/tmp", "/run/gantry"})
     TRY(make_in_root(root_fd, name, true, all_ours));
   for (const char* name : {"/tmp", "/var/tmp"}) {
@@ -103,7 +102,7 @@ Result<void> map_single_user() {
   return write_existing("/proc/self/gid_map", gid + " " + gid + " 1");
 }
 
-// Returns the directory that the job starts in, as a path inside the container.
+// Returns the directory in which the job starts, as a path inside the container.
 Result<std::string> working_directory(const std::string& root, const LaunchRequest& request,
                                       const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -134,10 +133,10 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
   return fail(first.error().code, "working directory " + first.error().message);
 }
 
-// In a chroot, "/" is no mount, so it can neither be made private nor be pivoted away from, and the
+// In a chroot, "/" is no mount, so it cannot be made private, pivot_root cannot leave it, and the
 // kernel refuses user namespaces. So this makes the chroot a mount, and then the root of the shim's
-// own mount namespace. setns() to the namespace that the shim is in leads to its real root; a
-// descriptor leads back from there.
+// own mount namespace. setns() to the shim's present namespace leads to its real root; a descriptor
+// leads back from there.
 Result<void> make_chroot_the_root() {
   const Fd chroot(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Fd own(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
@@ -146,7 +145,7 @@ Result<void> make_chroot_the_root() {
       ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return fail_errno(ErrorCode::runtime_failed, "private mounts outside of the chroot");
   constexpr unsigned kWhole = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE;
-  // Unlike in a copy by clone_tree(), devices still work in this one.
+  // Unlike in a copy made with clone_tree(), devices still work here.
   const Fd tree(::open_tree(chroot.get(), "", kWhole));
   if (!tree) return fail_errno(ErrorCode::runtime_failed, "open_tree");
   TRY(attach_tree(tree, chroot));
@@ -169,8 +168,8 @@ Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& r
       return fail_errno(ErrorCode::runtime_failed, "private mounts");
     TRY(make_chroot_the_root());
   }
-  // crun refuses a cgroup2 mount with controllers beside v1, and need not see it. The mount is
-  // covered and not unmounted, because unmounting would wait for an RCU grace period.
+  // crun refuses a cgroup2 mount with controllers beside v1, and does not need it. The mount is
+  // covered instead of unmounted, because unmounting would wait for an RCU grace period.
   if (!setup.hide_cgroup2.empty()) TRY(mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"));
   std::string options = "mode=711";
   if (request.memory > 0 && request.container.writable) options += tmpfs_limits(request.memory);

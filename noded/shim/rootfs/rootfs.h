@@ -1,5 +1,5 @@
 // The root directory of a container, built in the shim's private mount namespace: nothing of it is
-// ever visible on the host, and all of it goes away with the last process of the job.
+// ever visible on the host, and all of it disappears with the last process of the job.
 //
 // Host view (no image): a read-only view of the host's directories, without pseudo file systems,
 // /run and /tmp; the user's home and working directory and the configured paths are writable.
@@ -33,7 +33,7 @@ struct Root {
 Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request);
 
 // Call it after enter_private_mounts(). Only root can reach the sources of some binds on the node.
-// This moves those binds into the shim's own mounts, where the OCI runtime reaches them with the
+// This moves those binds into the shim's own mounts, where the OCI runtime can reach them with the
 // container's ids.
 Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request);
 

@@ -32,14 +32,14 @@ namespace gantry::runtime {
 namespace {
 
 constexpr Duration kLookApart = seconds(5);
-constexpr int kShare = 20;          // measuring takes at most one part in so many of a core
-constexpr int kAnswerLookMs = 100;  // pause between two looks whether the child has finished
+constexpr int kShare = 20;          // measuring takes at most 1 / kShare of a core
+constexpr int kAnswerLookMs = 100;  // pause between two checks whether the child has finished
 
-// The kernel ends the path of a deleted file so.
+// The kernel appends this to the path of a deleted file.
 constexpr std::string_view kDeleted = " (deleted)";
 
 struct Mount {
-  std::string root;  // the directory of its file system that is mounted
+  std::string root;  // the mounted directory of its file system
   std::string point;
 };
 using Mounts = std::map<std::uint64_t, Mount>;
@@ -60,8 +60,8 @@ bool lies_below(std::string_view path, std::string_view tree) {
          (path.starts_with(tree) && path.size() > tree.size() && path[tree.size()] == '/');
 }
 
-// Returns the path of a file within its file system. It returns nothing if the file's mount is none
-// of these, or shows another path.
+// Returns the path of a file within its file system; nullopt if the file's mount is not listed, or
+// shows another path.
 std::optional<std::string> path_in_file_system(const Fd& place, const Mounts& mounts) {
   struct statx facts {};
   if (::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &facts) != 0) return std::nullopt;
@@ -96,7 +96,7 @@ class Search {
     mounts_.reset();
     const std::string tasks = "/proc/" + process_ + "/task";
     for (const auto& task : list_dir(tasks)) {
-      // A thread that shares its process's descriptors has no others.
+      // A thread that shares its process's descriptor table has no others.
       if (task != process_ && ::syscall(SYS_kcmp, pid, std::stoi(task), KCMP_FILES, 0UL, 0UL) == 0)
         continue;
       look_at_descriptors(tasks + "/" + task + "/fd");
@@ -116,7 +116,8 @@ class Search {
     ::closedir(dir);
   }
 
-  // A mapped file may be closed. A line: "7f00-7f01 rw-s 00000000 08:01 1234 /tmp/x (deleted)"
+  // A mapped file may have no open descriptor. A line: "7f00-7f01 rw-s 00000000 08:01 1234 /tmp/x
+  // (deleted)"
   void look_at_mappings() {
     const std::string map_files = "/proc/" + process_ + "/map_files/";
     for (const auto& line : split(read_file("/proc/" + process_ + "/maps").value_or(""), '\n')) {
@@ -150,8 +151,8 @@ class Search {
 
   bool there_ = false;
   dev_t device_ = 0;
-  std::optional<std::string> tree_;  // where the directory lies in its file system
-  std::string process_;              // the process that is looked at
+  std::optional<std::string> tree_;  // path of the directory in its file system
+  std::string process_;              // the present process
   std::optional<Mounts> mounts_;     // the mounts of that process, read when first needed
   std::set<ino_t> seen_;
   DeletedUse use_;
@@ -164,8 +165,8 @@ Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& re
   if (setup.scratch_dir.empty())
     return fail(ErrorCode::never_fits, "scratch space was asked for, but this node has none");
   const auto path = scratch_path(setup, request.key);
-  // A directory that exists already was made by a stranger, where everybody may make files, or by a
-  // shim of this attempt that ended early. Nothing in it may belong to this job.
+  // An existing directory was made by another user, if every user may make files there, or by an
+  // earlier shim of this attempt. Nothing in it may belong to this job.
   remove_tree(path);
   if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::runtime_failed, path);
   if (!setup.rootless &&
@@ -184,7 +185,7 @@ namespace {
 void walk(int parent, const char* name, int depth, ScratchUse& use) {
   if (depth > kMostScratchDepth) use.too_deep = true;
   if (use.too_deep) return;
-  // Does not enter what a user has mounted there (FUSE): that is no part of the disk.
+  // Does not enter mounts that a user has made there (FUSE), which are not on the disk.
   open_how how{};
   how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = depth == 0 ? 0 : RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
@@ -231,8 +232,7 @@ ScratchLimit::ScratchLimit(const NodeSetup& setup, const LaunchRequest& request)
   next_ = since_boot() + kLookApart;
 }
 
-// Uses the descriptor of the process: whoever waits for any child of the shim may have reaped it
-// already.
+// Uses the process's pidfd: code that waits for any child of the shim may have reaped it already.
 ScratchLimit::~ScratchLimit() {
   if (!looker_) return;
   ::syscall(SYS_pidfd_send_signal, looker_.get(), SIGKILL, nullptr, 0);
@@ -277,7 +277,7 @@ void ScratchLimit::take_answer(Duration now) {
 
 bool ScratchLimit::is_over() {
   if (limit_ <= 0) return false;
-  // Once over the limit the job has to end, whatever it deletes now.
+  // Once above the limit the job has to end, even if it deletes files now.
   if (used_.is_over(limit_)) return true;
   const Duration now = since_boot();
   if (answer_)

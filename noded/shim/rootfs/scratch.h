@@ -22,28 +22,28 @@ namespace gantry::runtime {
 Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request);
 void remove_scratch(const NodeSetup& setup, const LaunchRequest& request);
 
-inline constexpr int kMostScratchDepth = 500;       // directories in each other
+inline constexpr int kMostScratchDepth = 500;       // levels of nested directories
 inline constexpr std::int64_t kLeastOfFile = 4096;  // bytes
 
 struct ScratchUse {
   // Bytes on the disk; a file with several names counts once. Each file, directory and link counts
-  // at least kLeastOfFile, because a disk has a limited number of them and empty ones take no
+  // at least kLeastOfFile, because a disk has a limited number of them, and empty ones use no
   // bytes.
   std::int64_t bytes = 0;
-  std::int64_t deleted = 0;  // part of `bytes`: in files that have no name any more
-  // Deeper than kMostScratchDepth, so nobody can say how many bytes there are.
+  std::int64_t deleted = 0;  // part of `bytes`: in deleted files
+  // Deeper than kMostScratchDepth, so the number of bytes is not known.
   bool too_deep = false;
-  bool too_many = false;  // the same for more than kMostDeletedFiles
+  bool too_many = false;  // likewise if there are more than kMostDeletedFiles
   [[nodiscard]] bool is_over(std::int64_t limit) const {
     return too_deep || too_many || bytes > limit;
   }
 };
-// Measures everything below the directory, as root sees it. For each level it needs only the memory
-// of one directory's name, whatever lies there. Files that are removed meanwhile are not counted.
+// Measures everything below the directory, as root. For each level it needs only the memory of one
+// name, whatever it finds. Files that are removed meanwhile are not counted.
 ScratchUse scratch_used(const std::string& directory);
 
-// A child process measures, one at a time: a user can make so many files that it takes minutes, and
-// the shim must react to signals meanwhile.
+// A child process measures, one at a time, because with very many files it may take minutes, and
+// the shim must handle signals meanwhile.
 class ScratchLimit {
  public:
   ScratchLimit(const NodeSetup& setup, const LaunchRequest& request);
@@ -51,10 +51,10 @@ class ScratchLimit {
   ScratchLimit& operator=(const ScratchLimit&) = delete;
   ~ScratchLimit();
 
-  // Measures if it is time to. Returns true once the job used more than it asked for, or so much
-  // that it cannot be measured.
+  // Measures if it is time. Returns true once the job used more than it asked for, or so much that
+  // it cannot be measured.
   bool is_over();
-  // For poll(): how many milliseconds is_over() need not be called again; -1 = it never need be.
+  // For poll(): the number of milliseconds until is_over() has to be called again; -1 = never.
   [[nodiscard]] int pause() const;
   // Why the job has to end; "" = it need not.
   [[nodiscard]] std::string complaint() const;
@@ -66,24 +66,24 @@ class ScratchLimit {
   std::string directory_;
   CgroupLayout cgroups_;
   std::string cgroup_;      // the job's cgroup
-  std::int64_t limit_ = 0;  // bytes; 0 = there is none
+  std::int64_t limit_ = 0;  // bytes; 0 = no limit
   ScratchUse used_;         // result of the last measurement
   Duration next_{};         // start of the next measurement, as time since boot
   Duration began_{};        // when the present measurement began
-  Fd looker_, answer_;      // its process and its pipe
+  Fd looker_, answer_;      // pidfd and pipe of the measuring child
 };
 
-// Counts files of a job that have no name any more but still take up space, because processes hold
-// them open or mapped. Walking through directories does not find them.
+// Counts files of a job that have no name any more but still use disk space, because processes hold
+// them open or mapped. A walk through directories does not find them.
 //
-// A file counts if it was made below the directory, by whatever mount, and also where that cannot
-// be found out. Files that are just being passed through a socket of the job are not found.
+// A file counts if it was made below the directory, through any mount, and also if that cannot be
+// found out. Files in transit through a socket of the job are not found.
 
 inline constexpr std::size_t kMostDeletedFiles = 100'000;  // of a job; each file counts once
 
 struct DeletedUse {
   std::int64_t bytes = 0;  // bytes on the disk
-  bool too_many = false;  // more than kMostDeletedFiles, so nobody can say how many bytes there are
+  bool too_many = false;   // more than kMostDeletedFiles, so the number of bytes is not known
 };
 DeletedUse deleted_files_used(const std::string& directory, const std::vector<int>& processes);
 

@@ -38,8 +38,8 @@ bool forbidden_target(std::string_view path) {
   return false;
 }
 
-// Is this directory on a file system that exists only for this container: its root's tmpfs or
-// overlay, or the tmpfs of its /tmp?
+// Whether this directory is on a file system that exists only for this container: its root's tmpfs
+// or overlay, or the tmpfs of its /tmp.
 bool is_ours(const Fd& root, const Fd& directory) {
   struct stat here {
   }, there{};
@@ -58,8 +58,8 @@ bool is_ours(const Fd& root, const Fd& directory) {
 
 constexpr std::uint64_t kIsDirectory = 1, kIsWritable = 2;
 
-// Opens, as the user, the path that the user named. The mount is made from this descriptor,
-// whatever the path leads to later.
+// Opens the user's path with the user's rights. The mount is made from this descriptor, wherever
+// the path leads later.
 Result<FromUser> open_source(const Owner& owner, const MountSpec& spec, const std::string& text) {
   return as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
     auto fd = user.open(spec.source, O_PATH);
@@ -114,8 +114,8 @@ const std::string* top_of(const std::vector<std::string>& tops, const StorageMou
   return nullptr;
 }
 
-// Opens a directory below `top`. No part of the way may be a link: tenants write there, and a link
-// would lead to where only root may go.
+// Opens a directory below `top`. No part of the path may be a link: tenants write there, and a link
+// could lead to where only root may go.
 Result<Fd> open_below(const std::string& top, const StorageMount& mount) {
   const Fd base(::open(top.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!base) return fail_errno(ErrorCode::runtime_failed, top);
@@ -198,7 +198,7 @@ Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::
                   path + (directory ? " is not a directory" : " is a directory"));
     return there;
   }
-  // Asks for each directory separately: a user's link may lead from one file system to the next.
+  // Checks each directory separately: a user's link may lead from one file system to the next.
   auto made = make_in_root(root, path, directory, [&](const Fd& at) { return is_ours(root, at); });
   if (made || made.error().code != ErrorCode::wrong_state) return made;
   auto done = as_user(request.owner,
@@ -240,11 +240,11 @@ Result<void> user_mounts(const LaunchRequest& request, const std::string& root) 
 Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request) {
   ASSIGN(trees, copies(setup, request));
   for (const std::string& top : setup.storage) {
-    if (::access(top.c_str(), F_OK) != 0) continue;  // then nothing of it is to be seen
+    if (::access(top.c_str(), F_OK) != 0) continue;  // then nothing of it is visible
     TRY(mount_tmpfs(top, "mode=755,size=1m"));
   }
   for (const Tree& one : *trees) {
-    // In a copy that is mounted already the directory is there, and in ours it is made.
+    // In a copy that is already mounted the directory exists; otherwise it is made.
     const Fd top(::open(one.top->c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     auto place = open_below(*one.top, *one.mount);
     if (!place) {
@@ -268,7 +268,7 @@ Result<void> show_storage(const LaunchRequest& request, const std::string& root)
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
   for (const StorageMount* mount : outer_first(request.storage)) {
-    // Here the path leads to the copy that fence_storage() has made.
+    // Here the path leads to the copy made by fence_storage().
     const Fd source(::open(mount->path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, text_of(*mount));
     ASSIGN(tree, clone_tree(source, mount->write ? Access::read_write : Access::read_only, true));

@@ -1,4 +1,4 @@
-// --container-mounts: SRC:DST[:ro|rw]. It binds SRC into a container's root, within the user's own
+// --container-mounts: SRC:DST[:ro|rw]. Binds SRC into a container's root, with the user's own
 // rights.
 #pragma once
 
@@ -19,22 +19,22 @@ struct MountSpec {
 // Without a mode the mount is writable if the user may write to the source.
 Result<MountSpec> parse_mount(const std::string& text);
 
-// Returns the place in `root` on which to mount. A missing one is made: by root in the container's
-// own file systems, with the user's rights anywhere else.
+// Returns the place in `root` for the mount. A missing one is made: by root in the container's own
+// file systems, with the user's rights anywhere else.
 Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::string& path,
                        bool directory);
 
-// Makes the places for what the driver brings into an image: the OCI runtime, which is root only
-// inside the container, may not make them.
+// Makes the mount points for the driver's files in an image: the OCI runtime, which is root only
+// inside the container, cannot make them.
 Result<void> driver_mount_points(const LaunchRequest& request, const std::string& root);
 
 Result<void> user_mounts(const LaunchRequest& request, const std::string& root);
 
-// The site's storage in a job: everything below noded.storage is covered in the shim's own mounts,
-// and what the job may see is put back. All that the shim does for the job later, by whatever name,
-// finds only that.
+// The site's storage in a job: everything below noded.storage is hidden in the shim's own mounts,
+// and what the job may see is mounted again. All that the shim does for the job later, by any name,
+// reaches only that.
 
-// Call it right after enter_private_mounts(). Errors name the directory that is not there.
+// Call it right after enter_private_mounts(). Errors name a missing directory.
 Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request);
 
 // Shows the same directories in the container, at their own paths.

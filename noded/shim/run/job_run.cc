@@ -1,7 +1,7 @@
 // The life of one attempt on this node: cgroup, prolog, output files, root, container, exit, usage,
 // epilog, exit record. If something fails before the container runs, the attempt is a launch
-// failure, or a refusal if the job's owner has to correct it. The message names the node and the
-// cause.
+// failure, or a refusal if the job's owner has to correct something. The message names the node and
+// the cause.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ Result<void> check_owner(const NodeSetup& setup, const LaunchRequest& request) {
   return {};
 }
 
-// Records no start while the job is held, because it has not started.
+// Records no start while the job is held, because it has not started yet.
 void record_running(const Shim& shim, const Container& container,
                     const std::optional<Beginning>& began) {
   RunningRecord record;
@@ -66,7 +66,7 @@ void append_notice(const Shim& shim, const StandardFiles& files) {
   if (text) say_in_output(shim.request, files, *text);
 }
 
-// Watches a job from a running PID 1 to its end.
+// Watches a job from the start of PID 1 to its end.
 class Watch {
  public:
   Watch(Shim& shim, Signals& signals, Container& container, const StandardFiles& files)
@@ -101,8 +101,8 @@ class Watch {
     const int fence = fence_pause(shim_), scratch = scratch_.pause();
     return fence < 0 || (scratch >= 0 && scratch < fence) ? scratch : fence;
   }
-  // The shell is forked within a millisecond; to wait for it makes one record and one note do for
-  // both.
+  // The shell is forked within a millisecond; waiting for it saves a second record and a second
+  // note.
   void await_shell() {
     pollfd watched[1] = {{container_.socket.get(), POLLIN, 0}};
     if (container_.child_pid == 0 && ::poll(watched, 1, 50) == 1) read_init(container_);
@@ -115,7 +115,7 @@ class Watch {
     notify(shim_, held_ ? NoteKind::held : NoteKind::running);
   }
   void await_end() {  // the socket closed, so PID 1 is ending; its status comes with SIGCHLD
-    reap_children(container_);  // its SIGCHLD may have come before the OCI runtime was done
+    reap_children(container_);  // its SIGCHLD may have come before the OCI runtime ended
     if (container_.ended) return;
     pollfd watched[1] = {{signals_.fd(), POLLIN, 0}};
     ::poll(watched, 1, 1000);
@@ -175,7 +175,7 @@ struct Prepared {
   std::vector<std::string> env;
 };
 
-// Everything but the container itself.
+// Makes everything except the container itself.
 Result<Prepared> prepare_root(Job& job, ImageUse& image) {
   auto& shim = job.shim;
   RootPlan plan;
@@ -223,8 +223,8 @@ void explain_memory(Job& job) {
                                      " ended for it; ask for more with --mem"));
 }
 
-// Also after a script that failed, as what it has written says why; but not after one that was
-// ended by a signal, because a job that is cancelled or over its time has to be gone soon.
+// Files are also staged out after a script that failed, because its output may show why; but not
+// after a signal, because a job that is cancelled or over its time limit has to end soon.
 void bring_out(Job& job) {
   if (!job.began || job.record.exit.signal != 0) return;
   const auto r = stage_out(job.shim, job.signals);
@@ -291,9 +291,9 @@ void run_epilog(Job& job) {
   if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
 }
 
-// Says whose fault it is that nothing ran. Something that the user named and may not or cannot have
-// would fail again on every node; anything else may go better elsewhere or later. Faults of the
-// node never have these codes.
+// Tells whose fault it is that nothing ran. A mistake or missing right of the user would fail again
+// on every node; anything else may succeed elsewhere or later. Faults of the node never have these
+// codes.
 ExitCause cause_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::invalid_argument:

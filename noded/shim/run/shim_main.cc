@@ -3,12 +3,12 @@
 //
 //   gantry-shim job  STATE_DIR JOB.ATTEMPT
 //   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
-//   gantry-shim epilog STATE_DIR JOB.ATTEMPT     in the place of a shim that was killed
+//   gantry-shim epilog STATE_DIR JOB.ATTEMPT     instead of a shim that was killed
 //   gantry-shim door ADDRESS PORT INSIDE         a replica's door alone: process/door.h
 //   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking
 //
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
-// process lives (an epilog has no lock). Everything else that it needs lies in STATE_DIR
+// process lives (an epilog has no lock). Everything else that it needs is in STATE_DIR
 // (noded/runtime/job_dir.h).
 #include <fcntl.h>
 #include <linux/keyctl.h>
@@ -50,27 +50,27 @@ namespace gantry::runtime {
 // The template's side of noded/runtime/shim_process.h: it waits for noded's orders and forks
 // shims.
 //
-// An order is a message with the words of a shim, each ended by NUL, and the locked shim.lock. The
-// answer is the process id and, as a descriptor, the pidfd. The template ends when noded's end of
-// the socket closes; the shims live on.
+// An order is a message with the arguments of a shim, each ended by NUL, and the locked shim.lock.
+// The answer is the process id and, as a descriptor, the pidfd. The template ends when noded's end
+// of the socket closes; the shims continue.
 
-// argv: gantry-shim template STATE_DIR PADDING; the socket is descriptor 3. In each process that it
-// forks, the call returns the words of a shim, and that process goes on as if it had been started
-// with them. In the template itself it returns nothing, when noded is gone.
+// argv: gantry-shim template STATE_DIR PADDING; the socket is descriptor 3. In each forked process,
+// the call returns the arguments of a shim, and that process continues as if it had been started
+// with them. In the template itself it returns nullopt, when noded is gone.
 std::optional<std::vector<std::string>> serve_as_template(int argc, char** argv);
 
 // The mode `relay`: copies the streams of steps between the node's network and a reader in a job.
 //
-// A program in a job never gets an internet socket of the host. Such a socket stays in the host's
-// network; the program could disconnect it and connect it to anything, or make it listen. So the
-// reader gets one end of a pair of unix sockets, and this process has the other end and the
+// A program in a job never gets an internet socket of the host. Such a socket would give access to
+// the host's network: the program could disconnect it and connect it to anything, or listen on it.
+// So the reader gets one end of a unix socket pair, and this process has the other end and the
 // connection.
 
 inline constexpr std::size_t kMostRelayed = 4'096;  // streams of one relay; further ones are closed
 
 // Descriptor 3 is noded's socket (SEQPACKET). Each message on it has two descriptors: the
 // connection, and the end of the pair. The call returns when noded has closed its end or is gone,
-// and all streams have ended. The relay keeps no bytes: what is not taken yet waits in the kernel's
+// and all streams have ended. The relay stores no bytes: those not taken yet wait in the kernel's
 // buffers.
 int serve_as_relay();
 
@@ -79,8 +79,7 @@ namespace {
 constexpr int kThirdFd = 3;  // the template's socket, or a shim's lock
 
 // The words that /proc/PID/cmdline shows after the program's name. The kernel must be told where
-// they end. Every process may tell it so, but only together with the rest of the process's memory
-// map.
+// they end, which every process may do, but only together with the rest of its memory map.
 class CommandLine {
  public:
   CommandLine(int argc, char** argv)
@@ -131,8 +130,8 @@ std::vector<std::string> words_of(const std::string& bytes) {
   return words;
 }
 
-// No zombie stays. No shim is reaped before its pidfd is open, so its process id cannot be reused
-// before.
+// Leaves no zombies. A shim is reaped only after its pidfd is open, so its process id cannot be
+// reused before.
 void reap_shims(const Fd& signals) {
   signalfd_siginfo info{};
   (void)!::read(signals.get(), &info, sizeof info);
@@ -148,7 +147,8 @@ std::optional<std::vector<std::string>> serve_as_template(int argc, char** argv)
     std::perror("gantry-shim template: PR_SET_MM_MAP");
     return std::nullopt;
   }
-  ::close_range(kThirdFd + 1, ~0u, 0);  // what noded was started with must not reach a job
+  ::close_range(kThirdFd + 1, ~0u,
+                0);  // descriptors that the template inherited must not reach a job
   Fd socket(kThirdFd);
   sigset_t ended, none;
   sigemptyset(&none);
@@ -189,7 +189,7 @@ constexpr short kSome = POLLIN | POLLHUP | POLLERR;
 // One direction of a stream.
 struct Flow {
   bool blocked = false;  // the other side takes nothing at present
-  bool done = false;     // nothing more comes, or the side that should take it is gone
+  bool done = false;     // no more bytes come, or the receiving side is gone
 };
 
 struct Stream {
@@ -228,20 +228,20 @@ void copy(const Fd& from, const Fd& to, bool from_network, Flow& way) {
       if (gone <= 0) break;
       left -= static_cast<std::size_t>(gone);
     }
-    if (left > 0) way.done = true;  // cannot happen: the bytes were there
+    if (left > 0) way.done = true;  // cannot happen, because the bytes were there
   }
 }
 
-// The descriptor is -1 if nothing is wanted: otherwise poll() would report a failed connection for
-// ever.
+// The descriptor is -1 if no event is wanted: otherwise poll() would report a failed connection
+// again and again.
 pollfd watch_network(const Stream& s) {
   const auto events = static_cast<short>((s.in.done || s.in.blocked ? 0 : POLLIN) |
                                          (s.out.blocked && !s.out.done ? POLLOUT : 0));
   return {events == 0 ? -1 : s.network.get(), events, 0};
 }
 
-// The job's socket is watched also after the job has sent its last byte, to see when the job closes
-// it.
+// The job's socket is watched even after the job has sent its last byte, to notice when the job
+// closes it.
 pollfd watch_job(const Stream& s) {
   const auto events = static_cast<short>((s.out.done || s.out.blocked ? 0 : POLLIN) |
                                          (s.in.blocked && !s.in.done ? POLLOUT : 0));
@@ -278,7 +278,7 @@ Order take_order() {
   order.closed = n <= 0 && !not_now(n);
   const cmsghdr* header = n <= 0 ? nullptr : CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return order;
-  // Fewer than two descriptors come if this process has no room for more.
+  // Fewer than two descriptors arrive if this process can open no more.
   std::memcpy(fds, CMSG_DATA(header),
               std::min(sizeof fds, static_cast<std::size_t>(header->cmsg_len - CMSG_LEN(0))));
   order.network.reset(fds[0]);
@@ -368,14 +368,14 @@ int usage() {
   return 2;
 }
 
-// Is the attempt over? If the shim got the processor so late that noded has given it up, it must
-// not begin.
+// Whether the attempt is over. If the shim got processor time so late that noded has given it up,
+// it must not begin.
 bool is_over(const Shim& shim) {
   return ::faccessat(shim.dir_fd.get(), kExitFile, F_OK, 0) == 0;
 }
 
-// Runs the epilog that a killed shim did not run. Its job is taken to have ended by a signal; the
-// true one is not known.
+// Runs the epilog that a killed shim did not run. Its job is assumed to have ended by a signal; the
+// real exit status is not known.
 int run_lost_epilog(const Shim& shim, Signals& signals) {
   ExitRecord record;
   record.exit = {0, SIGKILL};
@@ -386,7 +386,7 @@ int run_lost_epilog(const Shim& shim, Signals& signals) {
   return r ? 0 : 1;
 }
 
-// `words` are those of the command line, from the mode on.
+// `words` are the command line's arguments, from the mode on.
 int run(const std::vector<std::string>& words) {
   const std::string_view mode = words.empty() ? "" : std::string_view(words[0]);
   if (mode == "relay") return serve_as_relay();
@@ -435,16 +435,16 @@ void notify(const Shim& shim, NoteKind kind) {
   std::memcpy(to.sun_path, path.data(), path.size());
   const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return;
-  // noded's queue is short; if a note is lost, noded finds the record by itself.
+  // noded's queue of notes is short; if a note is lost, noded finds the record by itself.
   const timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   (void)!::sendto(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL,
                   reinterpret_cast<const sockaddr*>(&to), sizeof to);
 }
 
-// noded is told before the record is safe on the disk. A power cut in between has the same effect
-// as one a moment before the job's end, and a mere restart of noded needs no safe disk. An
-// incomplete record counts as none.
+// noded is told before the record is durable. A power failure in between has the same effect as one
+// just before the job's end, and a mere restart of noded does not need durability. An incomplete
+// record counts as missing.
 void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
   constexpr int kTries = 600;
   const auto bytes = codec::encode(record);
@@ -462,7 +462,7 @@ void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
     struct stat dir {};
     // The attempt was forgotten: nobody waits for the record.
     if (::fstat(dir_fd, &dir) == 0 && dir.st_nlink == 0) return;
-    // tidy-allow(sleep): no event tells when a full disk has room again
+    // tidy-allow(sleep): no event tells when a full disk has space again
     ::sleep(1);
   }
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kFirstSample = milliseconds(100);
 constexpr Duration kSampleEach = seconds(1);
-constexpr Duration kSampleLimited = milliseconds(250);  // where nothing else keeps the limit
+constexpr Duration kSampleLimited = milliseconds(250);  // if nothing else enforces the limit
 
 std::string local_time() {
   const std::time_t seconds = static_cast<std::time_t>(wall_clock().us / 1'000'000);
@@ -27,7 +27,7 @@ std::string local_time() {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts)};
 }
 
-// The records and the cgroup of the job, of which those of its steps are parts.
+// The records and the cgroup of the job, which include those of its steps.
 KeptPlaces places_of(const Shim& shim) {
   KeptPlaces places;
   places.whole.push_back(shim.dir);
@@ -99,7 +99,7 @@ void StepBounds::look_at_time(StepTasks& tasks, StepIo& io) {
   end_ = timer_clock() + request_.kill_wait;
   if (request_.node_index == 0) say(io, "CANCELLED AT " + local_time() + " DUE TO TIME LIMIT");
   tasks.signal(SIGTERM);
-  tasks.signal(SIGCONT);  // a stopped task hears nothing else
+  tasks.signal(SIGCONT);  // a stopped task gets no other signal
 }
 
 void StepBounds::say_cancelled(StepIo& io) const {

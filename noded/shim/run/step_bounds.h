@@ -1,5 +1,5 @@
-// The bounds of a step's tasks on this node: its own time limit, and its memory where the kernel
-// counts none for steps (v2). What goes beyond them is ended; who started the step is told.
+// The limits of a step's tasks on this node: its own time limit, and its memory if the kernel does
+// not count memory for steps (v2). A step that exceeds them is ended, and its starter is told.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class StepBounds {
 
   // The tasks run from now on. `dir` is the step's directory.
   void begin(std::string dir);
-  void look_at_limit();  // it may have been changed; it counts from begin()
+  void look_at_limit();  // rereads the limit, which may have changed; it counts from begin()
   // Milliseconds until look() has something to do; -1 = never.
   [[nodiscard]] int pause() const;
   void look(StepTasks& tasks, StepIo& io);
@@ -25,7 +25,7 @@ class StepBounds {
 
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   [[nodiscard]] bool out_of_memory() const { return out_of_memory_; }
-  [[nodiscard]] std::int64_t peak() const { return peak_; }  // bytes; 0 = not looked at
+  [[nodiscard]] std::int64_t peak() const { return peak_; }  // bytes; 0 = not measured
 
  private:
   void look_at_memory(StepIo& io);
@@ -37,23 +37,22 @@ class StepBounds {
   const StepRequest& request_;
   std::string dir_;
   Instant began_{};
-  std::optional<Instant> end_;     // of the time, by timer_clock(); then of the patience
-  std::optional<Instant> sample_;  // when the memory is looked at next
+  std::optional<Instant> end_;     // end of the time limit, by timer_clock(); then of the patience
+  std::optional<Instant> sample_;  // time of the next memory measurement
   std::int64_t peak_ = 0;
   bool timed_out_ = false;
   bool out_of_memory_ = false;
 };
 
-// What a shim can still reach once its container runs or its step's tasks do: its job's records and
-// cgroup, and nothing else of the machine. A shim that somebody takes over then can change no other
-// file.
+// What a shim can still reach once its container or its step's tasks run: its job's records and
+// cgroup, and nothing else of the machine. So an attacker who takes over a shim then can change no
+// other file.
 
-// Gives up the rest by Landlock, where the kernel has it. A shim that has more to do at the job's
-// end keeps everything: with an epilog, which is a program of the operator's, with files to stage
-// out, and with a scratch directory, of which it looks for deleted files in all processes of the
-// job.
+// Gives up the rest with Landlock, if the kernel has it. A shim with further work at the job's end
+// keeps everything: with an epilog, which is a program of the operator, with files to stage out,
+// and with a scratch directory, for which it looks for deleted files in all processes of the job.
 void keep_only_what_a_shim_needs(const Shim& shim);
-// The same for the shim of a step, which has none of that to do: tasks and output files are open.
+// The same for the shim of a step, which has no such work: tasks and output files are open.
 void keep_only_what_a_step_needs(const Shim& shim);
 
 }  // namespace gantry::runtime

@@ -82,7 +82,7 @@ ExitStatus worst(const std::vector<ExitStatus>& all) {
   return out;
 }
 
-// What the step used. Where no cgroup tells it, the kernel's count of the tasks does.
+// What the step used. Without a cgroup that counts it, the kernel's counters of its tasks are used.
 Usage usage_of(const Shim& shim, const std::string& cgroup, const StepTasks& tasks,
                const StepBounds& bounds) {
   Usage usage = read_usage(shim.setup.cgroups, cgroup);
@@ -96,8 +96,8 @@ Usage usage_of(const Shim& shim, const std::string& cgroup, const StepTasks& tas
   return usage;
 }
 
-// Notes processes of the step that the kernel has ended for memory. The step's directory goes, and
-// its count with it. If the limit was the job's, the job's shim has to know (job_run.cc).
+// Records processes of the step that the kernel killed for memory, because the step's directory and
+// its counter will be removed. If the limit was the job's, the job's shim has to know (job_run.cc).
 void note_oom_kills(const Shim& shim, const StepRequest& request, const std::string& cgroup,
                     ExitRecord& record) {
   if (!counts_memory(shim.setup.cgroups, cgroup)) return;

@@ -122,7 +122,7 @@ TEST_CASE("an array counts by its tasks, and only nodes that its jobs may use ar
   c.plan();
   c.submit("1g.10gb", 1, 9, "new");
   c.plan();
-  // The drivers of n1 have not reported how an h100 can be cut, but n0's driver has.
+  // The drivers of n1 have not reported how an h100 can be partitioned, but n0's driver has.
   CHECK(c.modes() ==
         "n1:0 on for 9 of 2 1g.10gb (only way); n1:1 on for 9 of 2 1g.10gb (only "
         "way); ");

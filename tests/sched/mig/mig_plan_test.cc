@@ -1,5 +1,5 @@
-// Tests MIG planning from the queue: placing, cutting anew, reserving, modes; properties that hold
-// for every plan; crashes between any two steps; and how much random demand is refused. With
+// Tests MIG planning from the queue: placing, partitioning again, reserving, modes; properties that
+// hold for every plan; crashes between any two steps; and how much random demand is refused. With
 // GANTRY_LONG=1 each property is tried on 10,000 cases, otherwise on a few hundred.
 #include <doctest/doctest.h>
 
@@ -107,7 +107,7 @@ TEST_CASE("idle slices are destroyed if they are in the way, and no others") {
   s.wants(11, "3g.40gb");
   CHECK(s.starts() == "11: 0 3g.40gb@4+ turn 1; ");
   CHECK(s.changes() == "0 turn 1: -1g.10gb@4 -1g.10gb@5 +3g.40gb@4; ");
-  // Compute slices can be in the way too: 1g + 1g + 2g + 2g leave only one for a place of 4g.
+  // Compute slices can be missing too: 1g + 1g + 2g + 2g leave only one for a place of 4g.
   Scene c;
   c.gpu(1, {"2g.20gb@4", "1g.10gb@6", "1g.10gb@0:1"});
   c.wants(11, "1g.20gb", 3);

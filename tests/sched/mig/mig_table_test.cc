@@ -1,4 +1,4 @@
-// Tests the compiled MIG geometry: it has every legal layout and no other, says what fits, the
+// Tests the compiled MIG geometry: it has every legal layout and no other, reports what fits, the
 // shares and the scores. Also tests the drawing. With GANTRY_LONG=1 random geometries are tried
 // 10,000 times, otherwise 300.
 #include <doctest/doctest.h>

@@ -298,7 +298,7 @@ struct Checker {
       }
     for (std::size_t i = 0; i < gpus.size(); ++i)
       for (const auto& [place, from] : gpus[i].reserved) {
-        if (from <= w.view.now) continue;  // a job that runs over its limit is in the way
+        if (from <= w.view.now) continue;  // a job beyond its limit counts as in use
         std::vector<MigPlacementId> then;
         for (const auto& [at, until] : gpus[i].used)
           if (from != kNever && until > from) then.push_back(at);

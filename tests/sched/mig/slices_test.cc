@@ -1,5 +1,5 @@
 // Tests slices through whole plans: slices that jobs get are legal and belong to nobody else, a
-// large one is not starved by small ones, and GPUs that are cut by hand stay as they are.
+// large one is not starved by small ones, and GPUs that are partitioned by hand stay as they are.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -237,8 +237,8 @@ TEST_CASE(
   REQUIRE(c.running.contains(many));
   CHECK(c.running.at(many).grants.size() == 2);
   for (const NodeGrant& g : c.running.at(many).grants) CHECK(g.devices.size() == 1);
-  // The job needs a slice on each of two nodes, and only one node has room. The job waits, and the
-  // plan says why.
+  // The job needs a slice on each of two nodes, and only one node has one free. The job waits, and
+  // the plan tells why.
   const JobId blocked = c.submit_tasks("7g.80gb", 1, hours(1), 65);
   const Plan plan = c.plan();
   REQUIRE(c.waiting.contains(blocked));

@@ -220,7 +220,7 @@ TEST_CASE("a partition sleeps until there is more room for one of its requests")
   CHECK(s.awake({1}) == Partitions{});  // the node has changed, but is as full as before
   CHECK(s.awake({}, {0}) == Partitions{0});
   s.leave(1);
-  CHECK(s.awake({2}) == Partitions{});  // room has grown on another node
+  CHECK(s.awake({2}) == Partitions{});  // another node has become freer
   CHECK(s.awake({1}) == Partitions{0});
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("the earliest start has nodes and quota, and lies before the given tim
     CHECK_FALSE(m.ahead.earliest(c, kNow));
     CHECK_FALSE(m.d.view.timeline.any_reserved());
   }
-  Full poor(8);  // twelve cores run, so eight must be given back before four more may run
+  Full poor(8);  // twelve cores are in use, so eight must be released before four more may run
   const JobId late = poor.submit(4, seconds(50));
   JobClass& of_late = poor.class_of(late);
   Making m(poor);
@@ -88,7 +88,7 @@ TEST_CASE("a reservation is exchanged for an earlier start, which is looked for 
     CHECK(m.ahead.reserve(turn));
     const bool looked = since == kReplanPeriod;
     CHECK(m.book.first_of(job)->start == kNow + seconds(looked ? 100 : 300));
-    CHECK(m.d.left.memory.touched(2) == looked);  // others may use the room that it has given up
+    CHECK(m.d.left.memory.touched(2) == looked);  // other jobs may use what it has released
     CHECK(m.d.view.timeline.reserved_in(2, kept.start, kept.start + seconds(1), JobId{})
               .has_value() == !looked);
   }
@@ -244,7 +244,7 @@ TEST_CASE("a plan after changes keeps reservations, except on nodes that have ch
   CHECK(book.first_of(still) != nullptr);
   CHECK_FALSE(d.view.timeline.reserved_in(1, kNow + seconds(60), kNow + seconds(61), JobId{}));
   former.keep_from(kLast);
-  CHECK(book.first_of(moved) == nullptr);  // there is no room for it any more
+  CHECK(book.first_of(moved) == nullptr);  // it does not fit any more
   CHECK(book.first_of(still) != nullptr);
 }
 
@@ -275,7 +275,7 @@ TEST_CASE("reservations of lower rank are lifted before a job of higher rank is 
     CHECK_FALSE(d.view.timeline.reserved_in(0, kNow + seconds(60), kNow + seconds(61), JobId{}));
     if (taken) trial.take(s.waiting(job), s.class_of(job), {{0, 1}}, std::nullopt);
     former.keep_from({0, 500});
-    // If its room was taken meanwhile the reservation is dropped. Jobs that were skipped may then
+    // If its nodes were taken meanwhile the reservation is dropped. Jobs that were skipped may then
     // start, so the plan ends.
     CHECK((book.first_of(job) == nullptr) == taken);
     CHECK(d.cut == taken);

@@ -1,5 +1,5 @@
 // Tests the parts that the steps of a plan share, each alone: the trial, quota, the book of
-// reservations, windows, nodes to look at. Each case tests the contract in the header.
+// reservations, windows, sets of nodes. Each case tests the contract in the header.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -104,7 +104,7 @@ TEST_CASE("a reservation holds room, counts for its partition, and gives way to 
   book.mend(std::move(broken));
   CHECK(book.first_of(a) == nullptr);
   CHECK(book.may_reserve(turn));
-  CHECK(d.again);  // the next plan makes the broken reservation anew
+  CHECK(d.again);  // the next plan makes the broken reservation again
   // A reservation of a job that has waited long stays, and so does a claim.
   book.lift(of_b);
   of_b.aged = true;

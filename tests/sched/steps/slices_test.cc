@@ -11,8 +11,7 @@
 namespace gantry::sched::steps {
 namespace {
 
-// Node 0 has one GPU that is cut into slices; half of it is in use for 500 s, the other half for
-// 100 s.
+// Node 0 has one GPU that is partitioned; half of it is in use for 500 s, the other half for 100 s.
 struct Sliced : Steps {
   Sliced() : Steps(red_alone(100)) {
     NodeChanged node;
@@ -52,7 +51,7 @@ struct Sliced : Steps {
     q.key.shape.memory_per_node = 1 << 20;
     return submit(q);
   }
-  // Makes a plan in which these jobs are blocked for lack of room.
+  // Makes a plan in which these jobs are blocked because nothing is free.
   void plan(const std::vector<JobId>& jobs, bool everything = true) {
     Making m(*this);
     m.d.everything = everything;

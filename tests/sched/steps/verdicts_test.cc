@@ -81,7 +81,7 @@ TEST_CASE("a verdict names what blocks the first job") {
     return told(m, {turn}).at(0).of_head;
   };
   CHECK(verdict(Blocked::By::quota) == Verdict{Reason::tenant_quota, 9'000, 8'000, "cpu"});
-  // The verdict on a cohort says what the job asks for, what is left, and who has borrowed the
+  // The verdict on a cohort names what the job asks for, what is left, and who has borrowed the
   // rest.
   fit = {};
   fit.cell = QuotaCell{0, 0, Resource::cpu};

@@ -1,5 +1,5 @@
-// Tests the search for victims (victim_search.h), the room that is made by it (room.h), and the
-// start of a job in a plan (starter.h).
+// Tests the search for victims (victim_search.h), preemption (room.h), and the start of a job in a
+// plan (starter.h).
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -162,7 +162,7 @@ TEST_CASE("nodes that other jobs have claimed, or have waited long for, are not 
     REQUIRE(found);
     CHECK(found->set.shares[0].node == 2);
     CHECK(m.victims.leaving_for(found->set) == s.running_on(2));
-    // A job that was asked to leave before counts among those that leave.
+    // A job that was preempted earlier counts among those that leave.
     if (!claimed) m.trial.ask_to_leave(s.running_on(1).at(0), kNow + seconds(5));
     VictimSet both = found->set;
     both.shares.push_back({1, 1});
@@ -257,7 +257,7 @@ TEST_CASE(
 TEST_CASE("no victim is taken if room comes as soon without one; that room is claimed") {
   Claiming s;
   s.end(s.running_on(2).at(0), 2);
-  s.run(2, {0, 1, 2, 3}, kNow + seconds(20), 1);  // it ends within the grace
+  s.run(2, {0, 1, 2, 3}, kNow + seconds(20), 1);  // it ends within the grace time
   const JobId job = s.submit(4);
   CHECK(s.make(job, [&](Making& m, const LineTurn&) {
     CHECK(m.trial.asked().empty());
@@ -300,7 +300,7 @@ TEST_CASE("a borrower's reservation is broken if it alone is in the way of a cla
     CHECK((m.d.plan.starts.size() == 1) == !aged);
     CHECK((m.book.first_of(borrower) == nullptr) == !aged);
     CHECK(m.d.plan.preemptions.size() == (aged ? 1u : 0u));
-    CHECK(m.d.again == !aged);  // the next plan makes the broken reservation anew
+    CHECK(m.d.again == !aged);  // the next plan makes the broken reservation again
   }
 }
 

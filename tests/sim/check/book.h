@@ -1,5 +1,5 @@
-// The book of tenants: what the committed events say about documents, quota, shares and victims. It
-// is kept beside the ledger, by rules of its own.
+// The book of tenants: documents, quota, shares and victims, computed from the committed events
+// independently of the core.
 //
 // With each event it checks the following. No job is placed beyond a nominal or borrowing limit,
 // into quota that a lending limit keeps (quota_of.h), or beyond a tenant's number of running jobs.

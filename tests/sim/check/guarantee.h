@@ -1,5 +1,5 @@
-// Checks two things that must happen by themselves. They are looked at while nothing is on its way
-// between core and scheduler:
+// Checks two things that must happen by themselves, at times when no message is on its way between
+// core and scheduler:
 //
 // - No job sleeps: if a plan made now would start or preempt something, such a plan is made soon,
 //   without another event.

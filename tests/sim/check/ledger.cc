@@ -332,7 +332,7 @@ void Ledger::check_times(Instant at, const event::NodeExited& e, Account& job) {
   if (told > *truth->ran || told + kClocks < *truth->ran)
     wrong(fmt::format("it ran for {} us, and {} us are written down", truth->ran->us, told.us));
   const Truth::End end = truth_.end_of(name, {e.job, job.attempt});
-  // A clock that stood still after the end makes the end look as much later as it is behind now.
+  // A clock that stood still after the end makes the end look later by the time that it lost.
   const Duration behind = truth_.stopped(name) - end.stopped;
   if (ended > end.at + behind + kClocks + kLate || ended + kClocks + kLate + end.slept < end.at)
     wrong(fmt::format("it ended {} s before what is written down", (ended - end.at).seconds()));
@@ -354,7 +354,7 @@ void Ledger::ended(Instant at, const event::JobEnded& e) {
     return;
   }
   if (e.outcome != Outcome::completed && e.outcome != Outcome::failed) return;
-  if (job.spec.spec.kind == JobKind::allocation) return;  // the owner says how it ended
+  if (job.spec.spec.kind == JobKind::allocation) return;  // the owner decides how it ended
   const bool refused = std::any_of(job.nodes.begin(), job.nodes.end(), [](const Held& held) {
     return held.cause == proto::ExitCause::refused;
   });

@@ -53,11 +53,11 @@ struct Account {  // of one job, array or separate task of an array
   Usage usage;
   Instant placed{};
   std::optional<Instant> started, ended;
-  std::optional<Instant> begin;  // not before this time; as submitted, or as last changed
+  std::optional<Instant> begin;  // earliest begin; as submitted, or as last changed
   std::optional<Outcome> outcome;
-  std::vector<Outcome> ends;  // of every time that it ended: it may have been put back
-  // Of each job that it depends on, how many ends do not count, because they were before the
-  // submit.
+  std::vector<Outcome> ends;  // outcome of each end: the job may have been requeued
+  // For each job that it depends on, the number of earlier ends that do not count, because they
+  // were before the submit.
   std::map<JobId, std::size_t> before;
   ExitStatus exit;
   std::uint32_t restarts = 0;
@@ -65,7 +65,7 @@ struct Account {  // of one job, array or separate task of an array
   // clock).
   Instant chosen{};
   std::optional<Instant> spared_until;
-  std::optional<Instant> revived;      // when it was last put back after its end (world's clock)
+  std::optional<Instant> revived;      // when it was last requeued after its end (world's clock)
   bool final = false;                  // a cancel of it was acknowledged
   bool ending = false;                 // it ends by itself, so a cancel changes nothing any more
   core::StoredSpec spec;               // a separate task has the spec of its array
@@ -143,7 +143,7 @@ class Ledger {
   std::size_t known_ = 0;                                             // jobs that are not forgotten
   std::map<std::pair<std::string, std::string>, JobId> made_, told_;  // by user and request id
   std::vector<JobId> acknowledged_;
-  std::map<JobId, std::uint32_t> placed_parts_;  // in the present commit, by the leader of the job
+  std::map<JobId, std::uint32_t> placed_parts_;  // jobs of the present commit, by the leader's id
 };
 
 }  // namespace gantry::sim

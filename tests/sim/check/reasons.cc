@@ -72,7 +72,7 @@ Verdict verdict_in(const sched::Plan& plan, const std::vector<sched::Change>& vi
   return {};
 }
 
-// Returns true for reasons of the core, which does not tell the scheduler of such jobs.
+// Returns true for reasons of the core, which does not offer such jobs to the scheduler.
 bool kept_by_core(Reason reason) {
   switch (reason) {
     case Reason::dependency:
@@ -187,8 +187,7 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
   const Verdict next = verdict_in(plan, changed, row.job, key);
   if (next.reason == Reason::none && !plan.verdicts.empty() && kept_by_core(reason))
     wrong(row, "without that cause it does not start, and says nothing");
-  // Victims that have left were in the way of another job as well, so other victims are chosen for
-  // this job.
+  // Victims that have left also blocked another job, so other victims are chosen for this job.
   const bool asked_anew = reason == Reason::reclaiming && next.b != row.verdict.b;
   const bool moved = next.reason != reason || next.subject != row.verdict.subject || asked_anew;
   if (!moved) wrong(row, fmt::format("without that cause it still waits: {}", text_of(next)));
@@ -381,7 +380,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
       n.available = true;
       more.push_back(n);
       more.back().node = id;
-      enlarge(more.back(), shape);  // leaves room for other jobs that want this node as well
+      enlarge(more.back(), shape);  // leaves resources for other jobs that need this node as well
     }
     for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4 + wanted; ++i) {
       sched::NodeChanged& twin = more.emplace_back(n);

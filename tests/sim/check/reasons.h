@@ -1,8 +1,8 @@
-// Checks that every waiting job says the true reason. The listing is read as a user would read it.
+// Checks that every waiting job shows the true reason. The listing is read as a user would read it.
 // Then the named cause is removed in a copy: a replica of the scheduler is built from the core's
-// full view with the changed facts. There the job must start, or another cause must show. Reasons
-// of the core itself (holds, dependencies, begin times, limits of arrays) are compared with the
-// ledger as well.
+// full view with the changed facts. There the job must start, or have another cause. Reasons of the
+// core itself (holds, dependencies, begin times, limits of arrays) are compared with the ledger as
+// well.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The takings: what was held and what it must cost, computed from the committed events by rules of
-// its own, and compared with the core's ledger.
+// The takings: what was held and what it must cost, computed from the committed events
+// independently, and compared with the core's ledger.
 //
 // Nothing is lost and nothing is charged twice. For each resource, capacity x time is exactly the
 // sum of what was charged, credited and idle. In money, the ledger has the sum of exact products
@@ -55,7 +55,8 @@ class Takings {
   void check_amounts(const core::event::JobPlaced& e, std::size_t grant) const;
   void exited(Instant at, const core::event::NodeExited& e);
   void advance_time(Instant to);
-  void note(JobId job, Instant until);  // records what was held until then, whatever is heard later
+  void note(JobId job,
+            Instant until);  // records what was held until then, whatever is reported later
   void reckon(Attempt& attempt, Instant to) const;
   [[nodiscard]] static Money rounded(const Line& line);
   [[noreturn]] void broken(const std::string& promise) const {

@@ -69,7 +69,7 @@ void Truth::user_code_starts(const std::string& node, const proto::Launch& launc
   if (!starts_.emplace(node, launch.key).second)
     broken(fmt::format("{} ran twice on {}", shown(launch.key), node));
   if (!launch.runs_batch) return;
-  // A job that waits may be told not to come back any more; that counts from its next start on.
+  // A waiting job may be told not to requeue any more; that counts from its next start on.
   const auto [last, first] = may_return_.emplace(launch.key.job, launch.spec.requeue);
   if (!first && !last->second)
     broken(fmt::format("job {} may start once and started again", launch.key.job.value()));

@@ -34,7 +34,7 @@ class Truth {
   void user_code_starts(const std::string& node, const proto::Launch& launch);
   void kills(const std::string& node, const AttemptKey& key);  // sends SIGKILL to running code
   void gone(const std::string& node, const AttemptKey& key);
-  // `slept` is how long the machine has slept in all.
+  // `slept` is the total time for which the machine has slept.
   void exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit,
                      Duration slept);
 
@@ -50,7 +50,7 @@ class Truth {
     Duration slept{};
     Duration stopped{};  // of the time slept, how long the machine's clock stood still
   };
-  // The clock of a machine stands still for so long, or for so much less than was said before.
+  // The clock of a machine stands still for this long, or for this much less than announced before.
   void clock_stops(const std::string& node, Duration length) {
     stopped_[node] = stopped(node) + length;
   }
@@ -87,7 +87,7 @@ class Truth {
   std::map<std::string, Duration> stopped_;
   std::set<Where> starts_;
   std::map<Where, Instant> kills_;
-  std::map<JobId, bool> may_return_;  // by job: what its last start said about a requeue
+  std::map<JobId, bool> may_return_;  // by job: its setting for requeue at its last start
 };
 
 }  // namespace gantry::sim

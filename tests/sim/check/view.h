@@ -1,5 +1,5 @@
-// The facts that the scheduler was told, so that the changes of all turns can be compared with what
-// the core would tell a scheduler that starts now.
+// The facts that the scheduler was told, compared with what the core would tell a scheduler that
+// starts now.
 #pragma once
 
 #include <map>

@@ -22,7 +22,7 @@ tl::unexpected<Error> bad_deal(std::string text) {
   return fail(ErrorCode::invalid_argument, std::move(text));
 }
 
-// So many GPUs per task: what a node gets follows from its tasks.
+// With GPUs per task, the GPUs of a node follow from its tasks.
 Result<void> check_by_task(const JobShape& shape) {
   const std::uint64_t tasks = std::max(shape.tasks, shape.min_nodes);
   const std::uint64_t nodes = std::max({1u, shape.min_nodes, shape.max_nodes});
@@ -32,7 +32,7 @@ Result<void> check_by_task(const JobShape& shape) {
                               shape.gpus_per_task, shape.gpus_in_all, shape.gpus_per_node));
 }
 
-// Memory per GPU makes the job's memory; no other rule of memory may stand beside it.
+// Memory per GPU determines the job's memory; no other rule of memory may be given with it.
 Result<void> check_memory(const JobShape& shape) {
   const std::int64_t gpus = std::max(shape.gpus_in_all, shape.gpus_per_node);
   if (shape.memory_per_gpu < 0 || shape.memory_per_gpu > kMaxMemoryBytes / gpus ||
@@ -68,14 +68,14 @@ Result<void> deal_gpus(const Context& ctx, const Partition& partition, JobShape&
   if (shape.gpus_per_task > 0) return check_by_task(shape);
   const bool open = shape.min_nodes <= 1 && shape.max_nodes <= 1 && shape.gpus_per_node == all;
   if (open) {
-    std::vector<std::uint32_t> counts;  // of the nodes that have some, the most first
+    std::vector<std::uint32_t> counts;  // GPUs of each node that has some, the most first
     for (const sched::NodeChanged* node : ctx.rt.views->partition_nodes.at(partition.id.value()))
       if (const std::uint32_t gpus = gpus_for(*node, shape); gpus > 0) counts.push_back(gpus);
     std::sort(counts.begin(), counts.end(), std::greater<>());
     std::uint32_t nodes = std::max(1u, shape.min_nodes);
     while (nodes < counts.size() && nodes < all && counts[nodes - 1] < (all + nodes - 1) / nodes)
       ++nodes;
-    // A job that no number of nodes holds is refused with the words of one that names one node.
+    // A job that fits on no number of nodes is refused with the same words as a job on one node.
     if (nodes > counts.size() || counts[nodes - 1] < (all + nodes - 1) / nodes) nodes = 1;
     shape.min_nodes = shape.max_nodes = nodes;
     shape.tasks = std::max(shape.tasks, nodes);

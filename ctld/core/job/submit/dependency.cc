@@ -137,7 +137,7 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
           fmt::format("dependency {}:{}: there is no such job (ended ones are known for {} s)",
                       enum_name(d.kind), d.job.value(),
                       ctx.config.controller.min_job_age.seconds()));
-    if (target->is_element()) {  // named by its own id: list it under the array, as 12_3 is
+    if (target->is_element()) {  // named by its own id; listed as a task of the array, like 12_3
       d.array_task = target->task;
       d.job = target->array;
       target = &ctx.state.jobs.at(d.job);
@@ -165,14 +165,14 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
 
 namespace {
 
-// Each waiting job once, in a copy: looking at a job changes the list.
+// The ids, each once, in a copy: looking at a job changes the list.
 std::vector<JobId> once(const std::multiset<JobId>& waiting) {
   std::vector<JobId> out;
   std::unique_copy(waiting.begin(), waiting.end(), std::back_inserter(out));
   return out;
 }
 
-// One waiting job looks at its open dependencies on this target.
+// One waiting job re-examines its open dependencies on this target.
 void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
   const Job* job = ctx.state.jobs.find(waiting);
   if (job == nullptr || job->phase != Phase::queued || !job->dependencies) return;
@@ -184,7 +184,7 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
     if (d.what.kind == DependencyKind::after_corr) {
       const Job* array = ctx.state.jobs.find(key.job);
       if (array != nullptr && array->phase != Phase::ended) continue;
-      if (array != nullptr) {  // its last tasks may be unsettled
+      if (array != nullptr) {  // the array's last tasks may not be settled yet
         settle_tasks(ctx, key.job, OrdinalSet(array->tasks->done_ok), true);
         settle_tasks(ctx, key.job, OrdinalSet(array->tasks->done_bad), false);
       }
@@ -257,7 +257,7 @@ void settle_named(Context& ctx, Uid uid, std::string_view name) {
 void settle_tasks(Context& ctx, JobId id, const OrdinalSet& tasks, bool ok) {
   for (const DependencyKey& key : keys_of_tasks(ctx.state, id, tasks)) {
     const auto at = ctx.state.dependents.find(key);
-    if (at == ctx.state.dependents.end()) continue;  // it was settled with another key
+    if (at == ctx.state.dependents.end()) continue;  // this dependency was settled with another key
     for (const JobId w : once(at->second)) look_again(ctx, w, key);
   }
 

@@ -14,12 +14,12 @@ struct Settled {
   std::optional<Instant> not_before;  // the dependency is met, after a delay
 };
 
-// Unset while the dependency is open. Not for singleton and aftercorr.
+// How the dependency is settled; unset while it is open. Not for singleton and aftercorr.
 std::optional<Settled> settled(const State& state, const Dependency& dependency, Instant now);
 
 // For a submit: rewrites the spec's dependencies to what they mean (aftercorr on a job that is no
-// array is afterok), and says how each stands. The error is not_found for an unknown job and for
-// one that `who` may not see.
+// array is afterok), and returns the status of each. The error is not_found for an unknown job and
+// for one that `who` may not see.
 struct DependencyStart {
   std::vector<DependencyStatus> statuses;
   std::optional<Instant> not_before;

@@ -16,10 +16,10 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handler.h"
-#include "ctld/core/job/submit/subject.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/queue_list.h"
+#include "ctld/core/job/submit/subject.h"
 #include "ctld/core/job/submit/submit.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/money/budget_gate.h"
@@ -52,8 +52,8 @@ Bytes bytes_of(const store::Digest& digest) {
   return Bytes(digest.begin(), digest.end());
 }
 
-// Stores the contents unless some job has them already. Uses are not counted within one turn, so
-// the batch may hold the same blob twice; the store keeps one.
+// Stores the contents, unless a job in the store has the same contents. Uses are not counted within
+// one turn, so the batch may hold the same blob twice; the store keeps one.
 Bytes store_blob(Context& ctx, Bytes contents, std::uint32_t& bytes) {
   const store::Digest digest = digest_of(contents);
   bytes = static_cast<std::uint32_t>(contents.size());
@@ -90,8 +90,8 @@ void warn_of_mail(const Context& ctx, const JobSpec& spec, proto::SubmitReply& r
 
 // Of several partitions that a submit names, the job goes to the first in which it can start now,
 // else to the one in which it would start the earliest by the limits of running jobs. Partitions
-// that do not take such a job are left out, if one does. The answer has those of its tenant that
-// take it, if they are several: the job moves among them while it waits.
+// that do not accept such a job are left out if another accepts it. Returns the partitions of its
+// tenant that accept it, if they are several: the job moves among them while it waits.
 Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& who,
                                                   proto::SubmitJob& submit,
                                                   std::span<const Resolved> beside = {}) {
@@ -127,9 +127,9 @@ Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& 
 }
 
 // A submit may name several reservations. The job goes to the one in which it could start the
-// earliest by the limits of running jobs, the first of equal ones. Those that cannot hold such a
-// job are left out, if one can. The answer has those that can, if they are several: the job moves
-// among them while it waits.
+// earliest by the limits of running jobs, the first of equal ones. Reservations that cannot hold
+// such a job are left out if another can. Returns those that can, if they are several: the job
+// moves among them while it waits.
 Result<std::vector<std::string>> choose_window(Context& ctx, const Identity& who,
                                                proto::SubmitJob& submit) {
   if (submit.spec.reservation.find(',') == std::string::npos) return {};
@@ -162,7 +162,7 @@ Result<std::vector<std::string>> choose_window(Context& ctx, const Identity& who
   return taking;
 }
 
-// Answers a test of the start from a forecast, because there is no plan for it.
+// Answers a --test-only submit from a forecast, because no plan exists for it.
 void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
                const JobSpec& spec, std::optional<Duration> limit, proto::SubmitReply reply) {
   reply.cpus = cores_of(spec);
@@ -277,7 +277,7 @@ Result<void> user_has_room(const Context& ctx, const Identity& who,
                           format_memory_rounded(most.max_user_bytes)));
 }
 
-// Refuses what no component may ask for, in any partition.
+// Refuses options that no component may use, in any partition.
 Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
   const auto unsupported = [](std::string what) {
     return fail(ErrorCode::unsupported, fmt::format("{} of a heterogeneous job", what));
@@ -303,8 +303,8 @@ Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
   return {};
 }
 
-// Components never share a node, so there must be enough. Only a plan can tell what else keeps them
-// apart.
+// Components never share a node, so there must be enough nodes. Whether anything else separates
+// them, only a plan can find out.
 Result<void> enough_nodes(const Context& ctx, const std::vector<proto::SubmitJob>& parts,
                           const std::vector<Resolved>& resolved) {
   std::set<NodeId> nodes;
@@ -324,7 +324,7 @@ Result<void> enough_nodes(const Context& ctx, const std::vector<proto::SubmitJob
 
 namespace {
 
-// A submit that was looked at: what it asks for is allowed, and what is left is to make the job.
+// A submit that passed all checks; only the job has to be made.
 struct Checked {
   Resolved resolved;
   DependencyStart dependencies;
@@ -367,7 +367,8 @@ proto::SubmitReply make_checked(Context& ctx, const Identity& who, proto::Submit
   return std::move(checked.reply);
 }
 
-// Only the controller makes replicas: a job that said it was one would get another's requests.
+// Only the controller makes replicas. A job that called itself one would get requests meant for
+// another.
 Result<void> is_no_replica(const proto::SubmitJob& submit) {
   if (!submit.spec.replica) return {};
   return fail(ErrorCode::permission_denied,

@@ -10,11 +10,11 @@ struct Partition;
 
 Result<void> check_node_range(const Partition& partition, const JobShape& shape);
 
-// Brings a range of nodes into what the partition allows, where both have some number in common.
+// Narrows a range of nodes to what the partition allows, if the two overlap.
 void cap_nodes(const Partition& partition, JobShape& shape);
 
 // Deals --gpus to nodes. Where the job leaves open to how many (JobShape::gpus_in_all on one node),
-// it gets the fewest nodes that can have them as even as may be.
+// it gets the fewest nodes on which the GPUs fit, spread as evenly as possible.
 Result<void> deal_gpus(const Context& ctx, const Partition& partition, JobShape& shape);
 
 }  // namespace gantry::core

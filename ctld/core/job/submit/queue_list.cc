@@ -13,7 +13,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostNames = 32;  // of partitions, or of reservations, that a job names
+constexpr std::size_t kMostNames = 32;  // partitions, or reservations, that a job may name
 
 }  // namespace
 

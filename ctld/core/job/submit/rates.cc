@@ -32,7 +32,7 @@ Result<void> check_rates_named(const State& state, const Partition& queue, const
                 fmt::format("the document of tenant {} limits io, so each of its jobs says how "
                             "many bytes per second it needs of the disks of a node: --io=RATE",
                             t.name));
-  // The host's network is nobody's, and loopback takes nothing of a link.
+  // The host's network belongs to no job, and loopback uses no link.
   if (spec.network == NetworkMode::job && spec.network_rate == 0 && limits(t, Resource::net))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the document of tenant {} limits net, so each of its jobs with a "

@@ -168,7 +168,7 @@ Result<void> apply_rules(Context& ctx, const Identity& who, const Partition& par
 
 namespace {
 
-// The job as it is, and as the change makes it.
+// The job before the change, and after it.
 struct Versions {
   JobSpec before, after;
   policy::Standing was, is;
@@ -222,7 +222,7 @@ Result<void> rules_allow(const Context& ctx, const Identity& who, const Job& job
   if (change.shape || v.is.tenant != v.was.tenant) {
     JobShape shape = v.after.shape;
     if (auto r = allow_gpus(ctx.state, who, partition, shape); !r) return r;
-    if (shape.gpu_models != v.after.shape.gpu_models)  // a submit would have named them
+    if (shape.gpu_models != v.after.shape.gpu_models)  // named as a submit would have named them
       return fail(ErrorCode::permission_denied,
                   fmt::format("the role of {} in tenant {} allows GPUs of {} only, and the job may "
                               "get others: submit it there anew",

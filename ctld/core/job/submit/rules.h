@@ -13,7 +13,7 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kMaxLabels = 32;  // of a job
+inline constexpr std::size_t kMaxLabels = 32;  // labels of a job
 inline constexpr std::size_t kMaxLabelBytes = 255;
 
 // Whether labels have sound keys and values.
@@ -24,8 +24,8 @@ Result<void> check_labels(const std::map<std::string, std::string>& labels);
 Result<void> allow_gpus(const State& state, const Identity& who, const Partition& partition,
                         JobShape& shape);
 
-// Gives the job the labels that its tenant sets for jobs that do not say, and refuses it if one is
-// missing or has a value that is not allowed.
+// Gives the job its tenant's default labels, and refuses it if one is missing or has a value that
+// is not allowed.
 Result<void> apply_label_rules(const State& state, const Partition& partition,
                                std::map<std::string, std::string>& labels);
 

@@ -48,8 +48,8 @@ std::string lacks(const JobSpec& spec) {
   return {};
 }
 
-// Why the node does not have the sandbox; nothing if it has it, or may have it once it has
-// registered.
+// Why the node does not have the sandbox; nullopt if it has it, or if it is not known before the
+// node registers.
 std::optional<std::string> why_not(const Node& node, Sandbox level) {
   if (node.facts.boot_id.empty()) return std::nullopt;
   for (const SandboxFact& fact : node.facts.sandboxes)

@@ -1,4 +1,4 @@
-// How strong the wall around a job is: what its tenant's document says, and which nodes have it.
+// How strongly a job is isolated: what its tenant's document demands, and which nodes can do it.
 #pragma once
 
 #include "common/job/job_spec.h"
@@ -7,12 +7,13 @@
 
 namespace gantry::core {
 
-// What the nodes of the job have to know so that they keep what it is promised; see NodeAbility.
+// The abilities that the job's nodes must have to keep what is promised to the job; see
+// NodeAbility.
 void resolve_abilities(const State& state, const Partition& partition, JobSpec& spec);
 
-// A job that names no sandbox gets that of its tenant. The nodes that it needs follow from it; the
-// standard one stays unset, because every node has it. A kernel of its own has no network, so a job
-// that did not ask for one gets none.
+// A job that names no sandbox gets that of its tenant. It limits the nodes that the job can use;
+// the standard sandbox stays unset, because every node has it. A sandbox with its own kernel has no
+// network, so a job that did not ask for one gets none.
 void resolve_sandbox(const State& state, const Partition& partition, JobSpec& spec);
 
 // Whether the job may go to this queue with its sandbox. Errors: permission_denied (its tenant's

@@ -24,7 +24,7 @@ bool is_file(std::string_view image) {
   return false;
 }
 
-// The name of an image in a registry, whole: "ubuntu:24.04" is "docker.io/library/ubuntu:24.04".
+// The full name of an image in a registry: "ubuntu:24.04" is "docker.io/library/ubuntu:24.04".
 std::string whole_name(std::string image) {
   constexpr std::string_view kDocker = "docker://";
   if (image.starts_with(kDocker)) image.erase(0, kDocker.size());
@@ -41,7 +41,7 @@ std::string whole_name(std::string image) {
   return fmt::format("{}/{}{}", kHub, slash == std::string::npos ? "library/" : "", image);
 }
 
-// A name with other parts than these may mean another registry than it seems to.
+// Other parts could make the name mean another registry than it seems to.
 bool is_plain(std::string_view name) {
   const auto slash = name.find('/');
   if (name.substr(0, slash).find('@') != std::string_view::npos) return false;
@@ -104,7 +104,7 @@ Result<void> check_image(const tenancy::Tenant& tenant, const std::string& image
   return {};
 }
 
-// What the job asks for that the profile does not have; "" if nothing.
+// What the job asks for that the security profile forbids; "" if nothing.
 std::string breaks(SecurityProfile profile, Uid uid, const JobSpec& spec) {
   if (profile >= SecurityProfile::baseline && spec.network == NetworkMode::host)
     return "it has no network of the host";
@@ -112,8 +112,8 @@ std::string breaks(SecurityProfile profile, Uid uid, const JobSpec& spec) {
   return {};
 }
 
-// A tenant whose document allows the host's network, and names no profile, has what it had before
-// there were profiles.
+// A tenant whose document allows the host's network, and names no profile, gets the rules from
+// before profiles existed.
 SecurityProfile enforced(const tenancy::Tenant& tenant) {
   return tenant.security.enforce.value_or(tenant.jobs.host_network.value_or(false)
                                               ? SecurityProfile::privileged

@@ -1,5 +1,5 @@
-// What a tenant's document says about the strength of walls: how much of the host a job may ask
-// for, and where its image may come from.
+// What a tenant's document demands of isolation: how much of the host a job may ask for, and where
+// its image may come from.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace gantry::core {
 struct Partition;
 
 // Gives the job the sandbox of its tenant if it names none. Refuses a job that breaks the profile
-// which its tenant enforces, or whose image may not be used. What it breaks of the profile `warn`
-// becomes a warning, and of `audit` a note of the controller.
+// which its tenant enforces, or whose image may not be used. A break of the profile under `warn`
+// becomes a warning, and under `audit` a note in the controller's log.
 Result<void> apply_security(Context& ctx, const Identity& who, const Partition& partition,
                             JobSpec& spec, std::vector<std::string>& warnings);
 // Whether the job may go to this queue; `uid` is its user's.

@@ -1,4 +1,4 @@
-// A submit as such, whoever asks for it: a client by a message, or the controller for a service.
+// A submit itself, whoever sends it: a client with a message, or the controller for a service.
 #pragma once
 
 #include "common/proto/job_submit.h"
@@ -7,8 +7,8 @@
 
 namespace gantry::core {
 
-// Checks the submit as this identity's and makes a job of it. The answer has the job's id and
-// warnings. `test_only` is not for this.
+// Checks the submit as a request of this identity and makes its job. Returns the job's id and
+// warnings. Not for `test_only`.
 Result<proto::SubmitReply> submit_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit);
 
 }  // namespace gantry::core

@@ -37,7 +37,7 @@ namespace {
 
 // Together the limits keep a spec far below what one message holds, because it has to fit, with
 // script and environment, into the order that starts the job.
-constexpr std::size_t kMaxArrayRanges = 10'000;  // a request may name as many
+constexpr std::size_t kMaxArrayRanges = 10'000;  // a request may name this many as well
 
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
@@ -246,7 +246,7 @@ Result<void> check_shape(const JobShape& s) {
     return r;
   if (auto r = check_number("the number of tasks", s.tasks, 1, kMaxJobTasks); !r) return r;
   if (auto r = check_number("cores per task", s.cpus_per_task, 1, kMaxCpusPerTask); !r) return r;
-  // A number that no node has is no mistake of form: the job is told that it fits nowhere.
+  // A number that no node has is no error of form: the job is told that it fits on no node.
   if (auto r = check_number("the least number of cores on a node", s.min_cpus_per_node, 0,
                             100 * kMaxCpusPerTask);
       !r)
@@ -385,7 +385,7 @@ void tidy_nodes(JobShape& shape) {
   }
 }
 
-// The network of a job that names none.
+// The network mode of a job that names none.
 NetworkMode usual_network(const Context& ctx, const Partition& partition) {
   if (partition.declared->host_network_by_default) return NetworkMode::host;
   const bool made =
@@ -403,7 +403,7 @@ Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape&
 }
 
 namespace {
-// What can be said of a request without its queue.
+// The checks of a request that do not need its queue.
 Result<void> check_request(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
   JobSpec& spec = submit.spec;
   if (who.owner.uid == Uid{} && !ctx.config.noded.allow_root_jobs)
@@ -412,7 +412,7 @@ Result<void> check_request(Context& ctx, const Identity& who, proto::SubmitJob& 
   if (submit.request_id.size() > kMaxRequestIdBytes)
     return bad(fmt::format("a request id has at most {} bytes", kMaxRequestIdBytes));
   if (spec.het) return bad("whose component a job is, the controller says");
-  spec.shape.io_per_node = spec.shape.net_per_node = 0;  // count_rates() says
+  spec.shape.io_per_node = spec.shape.net_per_node = 0;  // count_rates() sets them
   if (auto r = check_script(ctx, submit); !r) return r;
   if (auto r = check_environment(submit); !r) return r;
   if (auto r = check_words(spec); !r) return r;
@@ -440,7 +440,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   TRY(count_shards(ctx, *partition, spec.shape));
   TRY(deal_gpus(ctx, *partition, spec.shape));
   TRY(allow_gpus(ctx.state, who, *partition, spec.shape));
-  std::uint64_t with_it = 0;  // other parts of the submit that are the tenant's
+  std::uint64_t with_it = 0;  // what other parts of the submit ask of the tenant
   for (const Resolved& other : beside)
     with_it += tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
                tenant_of(ctx.state, *partition);
@@ -454,7 +454,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   spec.network_named =
       spec.network.has_value() || !spec.network_profile.empty() || spec.network_rate != 0;
   if (!spec.network) spec.network = usual_network(ctx, *partition);
-  if (!spec.shape.anti_affinity.empty())  // so that no user keeps jobs of others away
+  if (!spec.shape.anti_affinity.empty())  // so that no user can keep other users' jobs away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
   tidy_nodes(spec.shape);

@@ -17,7 +17,7 @@ namespace gantry::core {
 
 struct Partition;
 
-inline constexpr std::size_t kMaxNameBytes = 256;  // of a job
+inline constexpr std::size_t kMaxNameBytes = 256;  // of a job's name
 inline constexpr std::size_t kMaxAccountBytes = 128;
 inline constexpr std::size_t kMaxWckeyBytes = 256;
 inline constexpr std::size_t kMaxCommentBytes = 1024;
@@ -56,7 +56,8 @@ Result<std::optional<Duration>> check_time_limit(const Partition& partition,
 // partition's limit.
 Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape);
 Result<void> check_host_network(const State& state, const Partition& partition);
-// Whether the job's tenant may keep the jobs of others off nodes of which it pays only a part.
+// Whether the job's tenant may keep other tenants' jobs off nodes when it pays only for a part of
+// them.
 Result<void> check_sharing(const State& state, const Partition& partition, const JobShape& shape);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
 Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<Duration> limit);
@@ -67,7 +68,7 @@ Result<void> check_time_min(std::optional<Duration> limit, JobSpec& spec);
 Result<void> check_rates(const JobSpec& spec);
 // Refuses a time more than kMaxDurationDays from now, because arithmetic on it could overflow.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
-// The warning for a job that wants mail on a cluster that sends none; "" = it gets what it wants.
+// The warning for a job that wants mail on a cluster that sends none; "" = no warning.
 std::string mail_warning(const Context& ctx, const JobSpec& spec);
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most);
 

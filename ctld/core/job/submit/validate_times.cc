@@ -13,7 +13,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kLeastTime = minutes(1);  // of a job that names a deadline and no limit
+constexpr Duration kLeastTime = minutes(1);  // for a job with a deadline and no limit
 
 tl::unexpected<Error> wrong_time(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));

@@ -22,13 +22,13 @@ using tenancy::Grant;
 using tenancy::Tenant;
 using tenancy::Tier;
 
-constexpr std::size_t kMostRows = 2'000;  // of one reply
+constexpr std::size_t kMostRows = 2'000;  // rows of one reply
 
 std::string role_text(const Grant& grant) {
   return grant.custom.empty() ? std::string(enum_name(grant.role)) : grant.custom;
 }
 
-// The grants that a document of a tenant or a tier has; null: it is neither.
+// The grants in a document of a tenant or a tier; null for other documents.
 const std::vector<Grant>* grants_in(const tenancy::Document& document) {
   if (const auto* tenant = std::get_if<Tenant>(&document)) return &tenant->grants;
   if (const auto* tier = std::get_if<Tier>(&document)) return &tier->defaults.grants;
@@ -96,7 +96,7 @@ class Report {
     return row;
   }
 
-  // The document has the grant as it was written, with the base that no document says.
+  // The document has the grant as it was written; this sets the base role, which no document has.
   void find_origin(const std::string& name, const std::string& tier, Grant grant,
                    proto::AccessRow& row) const {
     if (!grant.custom.empty()) grant.role = tenancy::Role::viewer;

@@ -1,5 +1,5 @@
-// PriorityTuples: the values by which the scheduler orders waiting jobs. Read only; everybody sees
-// the jobs that they may see.
+// PriorityTuples: the values by which the scheduler orders waiting jobs. Read only; each asker sees
+// the jobs that the asker may see.
 //
 // With pages, rows come by job id and the asker puts them in order, because ordering needs all rows
 // and a page must not cost as much as all. The form without pages, for commands of earlier
@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::uint32_t kMaxTuples = 20'000;   // most rows that are put in order, in one reply
 constexpr std::uint32_t kPageTuples = 1000;    // rows in a page by job id
-constexpr std::uint32_t kPageLooked = 20'000;  // jobs that a page by job id looks at
+constexpr std::uint32_t kPageLooked = 20'000;  // jobs examined for a page by job id
 
 class Tuples {
  public:
@@ -61,7 +61,7 @@ class Tuples {
     row.since = job.eligible;
     row.site_factor = job.site_factor;
     if (const auto node = quota_node_of(state, key.partition)) borrowing(*node, job, row);
-    if (job.share && row.terms.empty()) {  // with weights the fair share is in the sum
+    if (job.share && row.terms.empty()) {  // with weights, the sum contains the fair share
       row.project_level = level(*state.tenancy.shares[job.share->value()].parent);
       row.user_level = level(*job.share);
     }

@@ -34,9 +34,9 @@ namespace {
 using tenancy::Document;
 using tenancy::Tenant;
 
-constexpr std::size_t kMaxDocuments = 20'000;  // in all
+constexpr std::size_t kMaxDocuments = 20'000;  // documents in one request
 constexpr std::size_t kMaxCommentText = 1024;
-constexpr std::size_t kPageChanges = 500;  // changes that a page of the history looks at
+constexpr std::size_t kPageChanges = 500;  // changes examined for a page of the history
 
 std::vector<Document> all_documents(const Documents& documents) {
   std::vector<Document> out;
@@ -145,7 +145,7 @@ std::vector<proto::OverQuota> over_quota(const State& state, const CompiledTenan
       for (const ResourceRow& row : kResourceTable) {
         const std::int64_t left = quota.available(n, f, row.id);
         const std::int64_t used = quota.usage(n, f, row.id);
-        // A tenant within its own quota owes nothing, however much others borrow.
+        // A tenant within its own quota has to return nothing, however much others borrow.
         const std::int64_t own = std::max<std::int64_t>(0, quota.subtree(n, f, row.id));
         if (left >= 0 || used <= own) continue;
         out.push_back({compiled.view->nodes[n].name, compiled.view->flavors[f].name, row.id, used,
@@ -193,7 +193,7 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   services_changed(ctx, from.who);
 }
 
-// The documents as they were after `revision`, found by undoing later changes. They point into
+// The documents as they were after `revision`, made by undoing later changes. They point into
 // State.
 using DocumentRefs = std::map<DocumentKey, const Document*>;
 Result<DocumentRefs> documents_at(const TenancyState& tenancy, std::uint64_t revision) {
@@ -277,13 +277,13 @@ static void handle(Context& ctx, const ClientRequest& from, proto::GetTenancy&& 
 
 namespace {
 
-// Reads the history from a place on, newest first, up to a number of changes.
+// Reads the history from a given place on, newest first, up to a number of changes.
 class HistoryReader {
  public:
   HistoryReader(const Context& ctx, const Identity& who, const proto::TenancyHistory& asked)
       : history_(ctx.state.tenancy.history), sight_(ctx.state, who), m_(asked) {}
 
-  // Looks at `most` changes; unset = all.
+  // Examines at most `most` changes; unset = all.
   proto::TenancyHistoryReply read(const proto::HistoryPlace& from,
                                   std::optional<std::size_t> most) {
     proto::TenancyHistoryReply reply;
@@ -313,8 +313,8 @@ class HistoryReader {
   std::optional<proto::TenancyRevision> part_of(const TenancyRevision& r, std::size_t first,
                                                 std::size_t some) const {
     std::vector<Document> before, after;
-    // If a part of the change is not visible, its comment may speak of others, so it is left out.
-    // The same holds for users when only a part of it is looked at.
+    // If a part of the change is not visible, its comment may mention other tenants, so it is left
+    // out; likewise for users when the request is for only a part of the change.
     bool all = some == r.changes.size() || sight_.everything();
     for (std::size_t i = first; i < first + some; ++i) {
       const DocumentChange& change = r.changes[i];

@@ -1,6 +1,6 @@
 // Shows what tenants use of their quota, and where projects and users stand in the fair share. Read
-// only;
-// everybody sees what their grants allow. handle_priority.cc shows the order of waiting jobs.
+// only; each asker sees what the asker's grants allow. handle_priority.cc shows the order of
+// waiting jobs.
 #include <algorithm>
 #include <set>
 
@@ -42,7 +42,7 @@ proto::QuotaUse cell_of(const sched::QuotaTree& quota, std::uint32_t n, std::uin
   if (node.parent != sched::kNoIndex) {
     if (limits.borrow[i] != sched::kUnlimited) cell.limit = cell.nominal + limits.borrow[i];
     cell.lend = limited(limits.lend[i]);
-    // Quota that others use beyond their own comes from those who use less than they may lend.
+    // Quota that tenants borrow comes from those that use less than they may lend.
     const std::int64_t idle = std::max<std::int64_t>(0, cell.nominal - cell.used);
     const std::int64_t may_lend = std::min(idle, cell.lend.value_or(idle));
     const std::int64_t missing =
@@ -182,7 +182,8 @@ static void handle(Context& ctx, const ClientRequest& from, proto::ShareTree&& m
     return ctx.reply(from, std::move(reply));
   }
   proto::SharePage& page = reply.page.emplace();
-  std::vector<std::pair<sched::ShareId, std::uint32_t>> by_id;  // with the place among all tenants
+  std::vector<std::pair<sched::ShareId, std::uint32_t>>
+      by_id;  // each with its place among all tenants
   for (const ShareLine& line : tenants)
     if (line.node->id.value() >= *m.from)
       by_id.emplace_back(line.node->id, static_cast<std::uint32_t>(&line - tenants.data()));

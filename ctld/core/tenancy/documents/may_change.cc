@@ -18,7 +18,7 @@ namespace {
 using tenancy::Document;
 using tenancy::Tenant;
 
-// Grants of roles that reach beyond the tenant.
+// Grants of roles with rights beyond the tenant.
 std::vector<tenancy::Grant> wide_grants(const Tenant& tenant) {
   std::vector<tenancy::Grant> out;
   std::copy_if(tenant.grants.begin(), tenant.grants.end(), std::back_inserter(out),
@@ -30,8 +30,8 @@ bool has_grant(const Tenant& tenant, const tenancy::Grant& grant) {
   return std::find(tenant.grants.begin(), tenant.grants.end(), grant) != tenant.grants.end();
 }
 
-// Whether some partition names this project in its list. A tenant's admin must not decide who may
-// use partitions, and is not told which partition it is.
+// Whether a partition's list names this project. A tenant's admin must not decide who may use
+// partitions, and is not told which partition it is.
 bool admits(const Config& config, const std::string& project) {
   return std::any_of(config.partitions.begin(), config.partitions.end(),
                      [&](const PartitionConfig& p) {
@@ -40,8 +40,9 @@ bool admits(const Config& config, const std::string& project) {
                      });
 }
 
-// An account or user of the tenant that an administrator of the cluster limits, as the document
-// names it; nullopt: only the tenant itself has limits, and these hold in all its projects.
+// An account or user of the tenant that the document limits in the name of the cluster's
+// administrators; nullopt if only the tenant as a whole has limits, which apply in all its
+// projects.
 std::optional<std::string> limited_below(const Tenant& tenant) {
   const auto& rows = tenant.associations;
   const auto it = std::find_if(rows.begin(), rows.end(),
@@ -49,8 +50,8 @@ std::optional<std::string> limited_below(const Tenant& tenant) {
   return it == rows.end() ? std::nullopt : std::optional(it->first);
 }
 
-// Whether a tenant's admin may make this project: not if its name is kept for the lists of
-// partitions, and not if jobs in it would pass by a limit of another project or of a user.
+// Whether a tenant's admin may make this project: not if a partition's list has its name, and not
+// if jobs in it would escape a limit of another project or of a user.
 Result<void> check_new_project(const Context& ctx, const Identity& who, const Tenant& now,
                                const std::string& project) {
   if (admits(ctx.config, project))
@@ -66,7 +67,7 @@ Result<void> check_new_project(const Context& ctx, const Identity& who, const Te
   return {};
 }
 
-// The same for a project that gets another parent.
+// The same for a project that is moved under another parent.
 Result<void> check_moved_project(const Identity& who, const Tenant& now,
                                  const std::string& project) {
   if (const auto limited = limited_below(now))
@@ -86,7 +87,8 @@ tenancy::Grant resolved(const CompiledTenancy& compiled, tenancy::Grant grant) {
   return grant;
 }
 
-// Whether somebody who may edit roles gives with this grant more than they have: a right, or GPUs.
+// Whether a user who may edit roles would give with this grant more than the user has: a right, or
+// GPUs.
 bool gives_more(const State& state, const Identity& who, const std::string& tenant,
                 const tenancy::Grant& grant) {
   const CompiledTenancy& compiled = state.tenancy.compiled;
@@ -104,7 +106,8 @@ bool gives_more(const State& state, const Identity& who, const std::string& tena
          });
 }
 
-// Whether a grant to a group of the asker would give a right for longer than the asker has it.
+// Whether a grant to a group of the asker would give a right for longer than the asker has the
+// right.
 bool lasts_longer(const State& state, const Identity& who, const std::string& tenant,
                   const tenancy::Grant& grant) {
   const CompiledTenant* t = state.tenancy.tenant(tenant);
@@ -126,7 +129,7 @@ std::string word_of(const tenancy::Grant& grant) {
   return grant.custom.empty() ? std::string(enum_name(grant.role)) : grant.custom;
 }
 
-// Whether a change of grants is one that somebody with the right to edit roles may make.
+// Whether a user with the right to edit roles may make this change of grants.
 Result<void> check_grants(const State& state, const Identity& who, const Tenant& now,
                           const Tenant& then) {
   const auto denied = [&](std::string what) {
@@ -137,7 +140,7 @@ Result<void> check_grants(const State& state, const Identity& who, const Tenant&
     if (has_grant(now, grant)) continue;
     if (tenancy::of_cluster(grant.role) || gives_more(state, who, now.name, grant))
       return denied(fmt::format("may not grant the role {}", word_of(grant)));
-    // Who has a role until a date must not make it last, neither by name nor by a group.
+    // A user whose role ends at a date must not make it permanent, neither by name nor by a group.
     if (grant.user == who.owner.user || lasts_longer(state, who, now.name, grant))
       return denied(fmt::format("may not grant themselves the role {}", word_of(grant)));
   }
@@ -148,7 +151,7 @@ Result<void> check_grants(const State& state, const Identity& who, const Tenant&
   return {};
 }
 
-// What people of a tenant may change of its document: projects and classes, grants up to their own
+// What users of a tenant may change of its document: projects and classes, grants up to their own
 // role, each with the right for it. Everything else must stay as it is; the quota can only be read.
 Result<void> check_own_tenant(const Context& ctx, const Identity& who, const Tenant& tenant) {
   const State& state = ctx.state;
@@ -191,12 +194,13 @@ Result<void> check_own_tenant(const Context& ctx, const Identity& who, const Ten
   return {};
 }
 
-// A policy of a tenant belongs to it: it is neither taken from nor given to another.
+// A policy of a tenant belongs to it: it cannot move from or to another tenant.
 bool owns_policy(const State& state, const Identity& who, const std::string& tenant) {
   return !tenant.empty() && has_right(state, who, tenant, TenantRight::edit_policies);
 }
 
-// A service belongs to its tenant in the same way. Who changes it submits and ends jobs by it.
+// A service belongs to its tenant in the same way. Changing it also means submitting and ending
+// jobs.
 bool owns_service(const State& state, const Identity& who, const std::string& tenant) {
   return !tenant.empty() && has_right(state, who, tenant, TenantRight::submit) &&
          has_right(state, who, tenant, TenantRight::change_jobs);

@@ -1,5 +1,6 @@
-// Who may change which document. Administrators of the cluster may change all; people of a tenant
-// change its projects, classes, roles and policies, each with the right for it (access/roles.h).
+// Who may change which document. Administrators of the cluster may change all; users of a tenant
+// may change its projects, classes, roles and policies, each with the right for it
+// (access/roles.h).
 #pragma once
 
 #include "common/proto/tenancy.h"
@@ -8,7 +9,7 @@
 
 namespace gantry::core {
 
-// Whether somebody who is no administrator may apply this document in place of the present one.
+// Whether a user who is no administrator may replace the present document by this one.
 Result<void> may_change(const Context& ctx, const Identity& who, const tenancy::Document& document);
 
 bool may_remove(const State& state, const Identity& who, const proto::DocumentRef& ref);
