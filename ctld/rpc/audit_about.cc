@@ -53,10 +53,10 @@ class About {
   // A nested struct may also name what the request is about, as a submit's `spec` does.
   void look_into(const TypeInfo& type, const void* value, int depth) {
     if (type.kind == Kind::variant)
-      look_into(*type.alternatives[type.count(value)].type, value, depth);
+      look_into(*type.alternatives[type.index(value)].type, value, depth);
     else if (type.kind == Kind::list && type.item->kind == Kind::variant)
       each_of(type, value, [&](const void* one) {
-        document(type.item->alternatives[type.item->count(one)], one);
+        document(type.item->alternatives[type.item->index(one)], one);
       });
     else if (type.kind == Kind::structure && depth < 1)
       fields_of(type, value, depth + 1);

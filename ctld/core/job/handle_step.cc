@@ -18,7 +18,6 @@
 #include "common/proto/node_order.h"
 #include "common/proto/session.h"
 #include "common/proto/step_attach.h"
-#include "common/proto/step_shape.h"
 #include "common/proto/steps.h"
 #include "common/text/text.h"
 #include "config/config.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "common/proto/step_shape.h"
 #include "common/proto/steps.h"
 #include "common/text/split.h"
 #include "common/text/text.h"

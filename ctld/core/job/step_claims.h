@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/proto/step_shape.h"
 #include "common/proto/steps.h"
 #include "common/result.h"
 #include "ctld/core/state/state.h"
