@@ -1,5 +1,7 @@
 // gantry up: a whole cluster on this machine, for personal work, demos and tests.
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -13,6 +15,7 @@
 #include "cli/session.h"
 #include "cli/slurm/help.h"
 #include "cli/table.h"
+#include "common/fd.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
@@ -229,6 +232,16 @@ void print_next(const LocalCluster& cluster, const Config& config,
              found_first ? "" : fmt::format(" --state {}", cluster.directory()));
 }
 
+// Root's calls wait for each other from the choice of ports until the daemons listen on them, so
+// two clusters that are started at the same time do not choose the same port. The file is in a
+// directory in which root alone can write: nobody else can keep root waiting.
+Fd wait_for_other_calls() {
+  if (::geteuid() != 0) return Fd();
+  Fd lock(::open("/run/gantry-up.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock.get() >= 0) ::flock(lock.get(), LOCK_EX);
+  return lock;
+}
+
 Result<int> run_up(const Invocation& in) {
   Up up;
   OPERANDS(operands, in, &up, 0, 0);
@@ -242,6 +255,7 @@ Result<int> run_up(const Invocation& in) {
   const bool is_new = !cluster->exists();
   for (const char* name : {"gantry-ctld", "gantry-noded"})  // checked before anything is written
     TRY(find_program(name));
+  const Fd lock = wait_for_other_calls();
   if (is_new) {
     ASSIGN(machine, look_at_machine());
     ASSIGN(request, settle_sizes(up.request, *machine));
