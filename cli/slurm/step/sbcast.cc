@@ -115,10 +115,12 @@ Result<std::vector<std::string>> sbcast_nodes(const Invocation& call, const Sbca
   proto::ShowJob show;
   show.job.job = *r.job;
   ASSIGN(reply, ask<proto::ShowJobReply>(call.program(), show));
-  if (reply->jobs.empty() || reply->jobs[0].row.node_list.empty() ||
-      reply->jobs[0].row.phase != Phase::running)
+  if (reply->jobs.empty()) return fail(ErrorCode::wrong_state, "Invalid job id specified");
+  // A job's own program may ask before the controller has heard from the node that the job runs.
+  const proto::JobRow& row = reply->jobs[0].row;
+  if (row.node_list.empty() || (row.phase != Phase::running && row.phase != Phase::starting))
     return fail(ErrorCode::wrong_state, "Invalid job id specified");
-  return expand_hostlist(reply->jobs[0].row.node_list);
+  return expand_hostlist(row.node_list);
 }
 
 struct SbcastSource {
