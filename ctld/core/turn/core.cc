@@ -11,7 +11,6 @@
 #include "common/proto/attempt.h"
 #include "common/proto/node_report.h"
 #include "common/proto/session.h"
-#include "common/text/printable.h"
 #include "config/config.h"
 #include "config/options.h"
 #include "ctld/core/access/check_texts.h"
@@ -350,17 +349,6 @@ std::string Core::audit() const {
     return true;
   });
   return p_->rt.tenancy->quota ? p_->rt.tenancy->quota->audit(uses) : std::string();
-}
-
-// A refusal may repeat a word of the request, whose length only the size of a message limits.
-constexpr std::size_t kMostRefusal = 64 << 10;  // bytes
-
-void refuse(Context& ctx, const ClientRequest& request, const Error& error) {
-  ++ctx.rt.stats.refused;
-  std::string text = error.message;
-  if (text.size() > kMostRefusal)
-    text = printable(text.substr(0, kMostRefusal), Lines::many) + " ...";
-  ctx.reply(request, proto::ErrorReply{static_cast<std::uint16_t>(error.code), std::move(text)});
 }
 
 }  // namespace gantry::core
