@@ -28,7 +28,7 @@ struct ExitDoc {
 class Invocation;
 struct Command;
 
-// What every line about a command shows.
+// The name of a command and its one line of help, which every listing of commands shows.
 struct CommandHead {
   std::string_view name;           // "gbatch", or "drain" for a sub-command
   std::string_view summary;        // one line

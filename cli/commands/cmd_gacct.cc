@@ -173,7 +173,7 @@ void add_rows(TableWriter& table, const Query& q, const proto::HistoryReply& rep
   }
 }
 
-// It is an error to name a job id that never existed, or an unknown user or partition.
+// Fails if the query names a job that never existed, or an unknown user or partition.
 Result<void> check_known(Session& session, const Query& q, const proto::HistoryReply& reply) {
   NamesSeen seen;
   for (const proto::HistoryRow& job : reply.rows) seen.add(job.row);

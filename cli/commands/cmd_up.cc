@@ -238,7 +238,12 @@ void print_next(const LocalCluster& cluster, const Config& config,
 Fd wait_for_other_calls() {
   if (::geteuid() != 0) return Fd();
   Fd lock(::open("/run/gantry-up.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock.get() >= 0) ::flock(lock.get(), LOCK_EX);
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    Progress progress;
+    progress.say("waiting for another call of gantry up");
+    ::flock(lock.get(), LOCK_EX);
+    progress.end();
+  }
   return lock;
 }
 

@@ -276,7 +276,7 @@ bool check_clusters(const Invocation& call, const std::optional<std::string>& as
   return true;
 }
 
-// What commands print on standard error with -v.
+// With -v, commands print their options on standard error by the functions below.
 namespace {
 
 // Slurm prints times in its own format, and other values as they were given.

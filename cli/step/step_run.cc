@@ -36,7 +36,7 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 
 namespace {
 
-// What a step inside a job asks for in addition to its size.
+// Copies into the step what its options ask for, apart from its size.
 void put_own(proto::StepShape& shape, const StepOptions& options) {
   constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
   const auto whole = [](const std::optional<std::uint32_t>& thousandths) {

@@ -1,4 +1,4 @@
-// What signals and deadlines do to a running step, and the messages about that. The texts of srun
+// Signals and deadlines end or interrupt a running step, and the user is told. The texts of srun
 // are Slurm's, because people and tests search for them.
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -94,7 +94,8 @@ class OtherAccounts {
 // The associations of all other clusters, cluster by cluster, numbered as Slurm's nested sets.
 std::vector<Entry> other_associations(const proto::TenancyDocuments& documents);
 
-// One of these rows for each account that is not yet in `listed`, for a listing of accounts.
+// Returns, for a listing of accounts, one row for each account of `associations` that is not yet in
+// `listed`.
 std::vector<Entry> other_account_rows(const std::vector<Entry>& associations,
                                       const std::vector<Entry>& listed);
 

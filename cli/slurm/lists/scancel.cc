@@ -175,7 +175,7 @@ Result<std::vector<QueueRow>> job_of_step(const proto::SignalStep& step) {
   return ask_queue(*session, question, cluster_name());
 }
 
-// What -v prints about a signal: "Terminating job 12", "Signal 10 to batch job 12".
+// Prints the line of -v about a signal: "Terminating job 12", "Signal 10 to batch job 12".
 void say_signal(const ScancelRequest& r, std::string_view what, const std::string& name) {
   if (!r.verbose || r.quiet) return;
   const std::string_view kind = what != "job" ? "" : r.batch ? "batch " : r.full ? "full " : "";

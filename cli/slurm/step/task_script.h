@@ -1,6 +1,6 @@
-// What each task of a step does in addition to its program: --task-prolog, --task-epilog,
-// --debugger-test and --multi-prog. They make a shell script, which the task executes in its
-// container, as the job's user and with the task's environment.
+// --task-prolog, --task-epilog, --debugger-test and --multi-prog make each task of a step do more
+// than run its program. They become a shell script, which the task executes in its container, as
+// the job's user and with the task's environment.
 #pragma once
 
 #include <cstdint>
